@@ -1,0 +1,58 @@
+package policy
+
+import "time"
+
+// AccountRun is what the shared backoff needs to know of one run of an account.
+type AccountRun struct {
+	RunID   string
+	EndedAt time.Time
+	// Failed marks a recognized startup failure (see Attempt.StartupFailure).
+	Failed bool
+	// ReadyAt is the run's immutable startup_ready_at, zero without one.
+	ReadyAt time.Time
+	// WaitingAuth: the run waits for a login.
+	WaitingAuth bool
+}
+
+// AccountVerdict is one account's entry in `run status`.
+type AccountVerdict struct {
+	Hold      Reason
+	Failures  int
+	NextAt    time.Time
+	SourceRun string
+}
+
+// Account judges one account by all of its runs.
+//
+// Failures after the newest startup_ready_at form the streak; the last of them ends the delay's
+// start. A run without the marker resets nothing. Spec: "Shared account startup backoff".
+func Account(runs []AccountRun, initial, max time.Duration, now time.Time) AccountVerdict {
+	var ready time.Time
+	for _, r := range runs {
+		if r.WaitingAuth {
+			return AccountVerdict{Hold: AccountNeedsLogin, SourceRun: r.RunID}
+		}
+		if r.ReadyAt.After(ready) {
+			ready = r.ReadyAt
+		}
+	}
+	var v AccountVerdict
+	var last time.Time
+	for _, r := range runs {
+		if !r.Failed || !r.EndedAt.After(ready) {
+			continue
+		}
+		v.Failures++
+		if !r.EndedAt.Before(last) {
+			last, v.SourceRun = r.EndedAt, r.RunID
+		}
+	}
+	if v.Failures == 0 {
+		return v
+	}
+	delay := Backoff(v.Failures, initial, max)
+	if next := NotLater(last.Add(delay), now, delay); now.Before(next) {
+		v.Hold, v.NextAt = AccountBackoff, next
+	}
+	return v
+}
