@@ -1,0 +1,2 @@
+// Package execgate starts every process of the project and ends its whole tree again.
+package execgate
