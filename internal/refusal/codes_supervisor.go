@@ -1,0 +1,37 @@
+package refusal
+
+// Codes of the supervisor.
+const (
+	// CodeDaemonRunning is a second daemon on one project.
+	CodeDaemonRunning Code = "daemon_running"
+	// CodeLeaseBusy is a lease that another process holds and does not give up in time.
+	CodeLeaseBusy Code = "lease_busy"
+	// CodeDefaultBranch is a default branch that the repository does not have.
+	CodeDefaultBranch Code = "default_branch"
+	// CodeLaunch is an executable that cannot be started.
+	CodeLaunch Code = "launch_failed"
+	// CodePromptTooLarge is a first prompt beyond the binding's max_prompt_bytes.
+	CodePromptTooLarge Code = "input_budget_exceeded"
+	// CodeWorkspaceMissing is a binding whose workspace does not exist.
+	CodeWorkspaceMissing Code = "workspace_missing"
+	// CodeProcessUnknown is a recorded process whose fate cannot be told.
+	CodeProcessUnknown Code = "process_unknown"
+	// CodePermissionGone is an answer to a permission request that can no longer be delivered.
+	CodePermissionGone Code = "permission_gone"
+	// CodePlatform is a kernel, file system or tool that is too old or cannot do what is needed.
+	CodePlatform Code = "platform"
+)
+
+func init() {
+	register([]Entry{
+		{CodeDaemonRunning, Storage, "another daemon already supervises the project"},
+		{CodeLeaseBusy, Storage, "another process holds the project's lease"},
+		{CodeDefaultBranch, Invalid, "the recorded default branch does not exist in the repository"},
+		{CodeLaunch, Failed, "an agent's executable cannot be started"},
+		{CodePromptTooLarge, Invalid, "a prompt is larger than the binding allows"},
+		{CodeWorkspaceMissing, Invalid, "a binding's workspace does not exist"},
+		{CodeProcessUnknown, Storage, "the fate of a recorded process cannot be told"},
+		{CodePermissionGone, Forbidden, "a permission request can no longer be answered"},
+		{CodePlatform, Failed, "the machine cannot do what is needed"},
+	})
+}
