@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"greatminds/contract"
@@ -93,8 +94,7 @@ func (r Route) attempt(ctx, waiting context.Context, c Call) (result json.RawMes
 		return nil, true, err
 	}
 	answer, err := r.Offline(ctx, r.Project, r.Getenv, c)
-	var held *durable.Held
-	if errors.As(err, &held) {
+	if leaseHeld(err) {
 		return nil, true, err
 	}
 	if err != nil {
@@ -103,6 +103,15 @@ func (r Route) attempt(ctx, waiting context.Context, c Call) (result json.RawMes
 	result, err = encode(answer)
 	return result, false, err
 }
+
+// leaseHeld reports whether err says that another process holds the project's lease. A task's lock
+// that is held is another matter: its refusal stands.
+func leaseHeld(err error) bool {
+	var held *durable.Held
+	return errors.As(err, &held) && leaseFiles[filepath.Base(held.Path)]
+}
+
+var leaseFiles = map[string]bool{"supervisor.lock": true, "store.lock": true}
 
 // tryAgain reports whether the daemon went away or turned the call away before or while serving it.
 func tryAgain(err error) bool {
