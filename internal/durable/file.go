@@ -1,0 +1,161 @@
+package durable
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+func (d *Disk) replace(path string, data []byte, perm fs.FileMode) error {
+	tmp, err := d.temporary(path, data, perm)
+	if err != nil {
+		return err
+	}
+	err = d.do(Step{Op: OpRename, Path: tmp, To: path}, func(Step) error { return os.Rename(tmp, path) })
+	if err != nil {
+		d.discard(tmp)
+		return fmt.Errorf("replace %s: %w", path, err)
+	}
+	return d.settle("replace", path)
+}
+
+func (d *Disk) create(path string, data []byte, perm fs.FileMode) error {
+	tmp, err := d.temporary(path, data, perm)
+	if err != nil {
+		return err
+	}
+	err = d.do(Step{Op: OpMove, Path: tmp, To: path}, func(Step) error { return moveNoReplace(tmp, path) })
+	if err != nil {
+		d.discard(tmp)
+		return fmt.Errorf("create %s: %w", path, err)
+	}
+	return d.settle("create", path)
+}
+
+// settle syncs the folder of path. The change itself has happened by now, so a failure
+// leaves it uncertain.
+func (d *Disk) settle(verb, path string) error {
+	if err := d.syncDir(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("%s %s: %w: %w", verb, path, ErrUncertain, err)
+	}
+	return nil
+}
+
+// temporary writes data to a synced file of a name of its own beside path.
+func (d *Disk) temporary(path string, data []byte, perm fs.FileMode) (string, error) {
+	tmp := temporaryName(path)
+	f, err := d.createFile(tmp, perm)
+	if err != nil {
+		return "", fmt.Errorf("write %s: %w", path, err)
+	}
+	err = d.writeAt(f, tmp, data, 0)
+	if err == nil {
+		err = d.do(Step{Op: OpSync, Path: tmp}, func(Step) error { return f.Sync() })
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		d.discard(tmp)
+		return "", fmt.Errorf("write %s: %w", path, err)
+	}
+	return tmp, nil
+}
+
+func temporaryName(path string) string {
+	var b [8]byte
+	rand.Read(b[:]) // never fails: the runtime ends the process instead
+	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+hex.EncodeToString(b[:])+".tmp")
+}
+
+// discard removes a temporary file. A failure leaves a stray file that nobody reads.
+func (d *Disk) discard(tmp string) {
+	_ = d.do(Step{Op: OpUnlink, Path: tmp}, func(Step) error { return os.Remove(tmp) })
+}
+
+func (d *Disk) createFile(path string, perm fs.FileMode) (f *os.File, err error) {
+	err = d.do(Step{Op: OpCreate, Path: path}, func(Step) error {
+		f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, perm)
+		if err != nil {
+			return err
+		}
+		return f.Chmod(perm) // the process's umask must not widen or narrow what was asked
+	})
+	if err != nil && f != nil {
+		f.Close()
+	}
+	return f, err
+}
+
+func (d *Disk) writeAt(f *os.File, path string, data []byte, at int64) error {
+	return d.do(Step{Op: OpWrite, Path: path, Offset: at, Data: data}, func(s Step) error {
+		_, err := f.WriteAt(s.Data, at)
+		return err
+	})
+}
+
+func (d *Disk) syncDir(dir string) error {
+	return d.do(Step{Op: OpSyncDir, Path: dir}, func(Step) error {
+		f, err := os.Open(dir)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Sync(), f.Close())
+	})
+}
+
+func moveNoReplace(from, to string) error {
+	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
+	if err != nil {
+		return &os.LinkError{Op: "rename", Old: from, New: to, Err: err}
+	}
+	return nil
+}
+
+// Rename moves from to the free name to, and syncs both folders. It fails with fs.ErrExist
+// where the name is taken.
+func (d *Disk) Rename(from, to string) error {
+	err := d.do(Step{Op: OpMove, Path: from, To: to}, func(Step) error { return moveNoReplace(from, to) })
+	if err != nil {
+		return fmt.Errorf("move: %w", err)
+	}
+	if err := d.settle("move", to); err != nil {
+		return err
+	}
+	if filepath.Dir(from) == filepath.Dir(to) {
+		return nil
+	}
+	return d.settle("move", from)
+}
+
+// Remove removes the file path and syncs its folder.
+func (d *Disk) Remove(path string) error {
+	err := d.do(Step{Op: OpUnlink, Path: path}, func(Step) error { return os.Remove(path) })
+	if err != nil {
+		return fmt.Errorf("remove: %w", err)
+	}
+	return d.settle("remove", path)
+}
+
+// MkdirAll makes the folder path and the missing folders above it, each synced into its parent.
+func (d *Disk) MkdirAll(path string, perm fs.FileMode) error {
+	if st, err := os.Stat(path); err == nil {
+		if !st.IsDir() {
+			return &fs.PathError{Op: "mkdir", Path: path, Err: unix.ENOTDIR}
+		}
+		return nil
+	}
+	if parent := filepath.Dir(path); parent != path {
+		if err := d.MkdirAll(parent, perm); err != nil {
+			return err
+		}
+	}
+	err := d.do(Step{Op: OpMkdir, Path: path}, func(Step) error { return os.Mkdir(path, perm) })
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return d.settle("mkdir", path)
+}
