@@ -1,0 +1,176 @@
+package discovery
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// queueMask: a task file counts once it is closed after a write or renamed into place; its
+// creation alone does not, since it may still be half written.
+const queueMask = unix.IN_CLOSE_WRITE | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | unix.IN_DELETE |
+	unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
+
+// parentMask tells when a queue folder is replaced or made anew.
+const parentMask = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_ONLYDIR
+
+// event is one change below the watched folders. An empty File means: look at everything.
+type event struct {
+	Queue, File string
+	Gone        bool
+}
+
+// watcher reports changes in the queue folders of one project through one inotify instance.
+type watcher struct {
+	parent string
+	queues []string
+	file   *os.File
+	fd     int
+	events chan event
+	done   chan struct{}
+	pump   sync.WaitGroup
+
+	byWatch map[int32]string // watch descriptor → queue; "" is the parent folder
+}
+
+// errNoInotify says that the kernel gave no inotify instance, so that a faster sweep is needed.
+var errNoInotify = errors.New("no inotify instance is free")
+
+// watch starts watching. It fails with errNoInotify where the user's instances are used up.
+func watch(parent string, queues []string) (*watcher, error) {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoInotify, err)
+	}
+	w := &watcher{parent: parent, queues: queues, fd: fd, file: os.NewFile(uintptr(fd), "inotify"),
+		events: make(chan event, 256), done: make(chan struct{}), byWatch: map[int32]string{}}
+	if err := w.add("", parent, parentMask); err != nil {
+		_ = w.file.Close() // nothing was read from it yet
+		return nil, err
+	}
+	for _, q := range queues {
+		// A queue folder that is missing now is watched when it appears.
+		if err := w.add(q, filepath.Join(parent, q), queueMask); err != nil && !errors.Is(err, unix.ENOENT) {
+			_ = w.file.Close() // nothing was read from it yet
+			return nil, err
+		}
+	}
+	w.pump.Add(1)
+	go w.run()
+	return w, nil
+}
+
+func (w *watcher) add(queue, path string, mask uint32) error {
+	wd, err := unix.InotifyAddWatch(w.fd, path, mask)
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", path, err)
+	}
+	w.byWatch[int32(wd)] = queue
+	return nil
+}
+
+// close ends the pump and returns when it has ended.
+func (w *watcher) close() {
+	close(w.done)
+	_ = w.file.Close() // a failed close of an inotify descriptor loses nothing
+	w.pump.Wait()
+}
+
+func (w *watcher) run() {
+	defer w.pump.Done()
+	buf := make([]byte, 64*1024)
+	for {
+		n, err := w.file.Read(buf)
+		if err != nil {
+			return
+		}
+		for _, e := range w.decode(buf[:n]) {
+			select {
+			case w.events <- e:
+			case <-w.done:
+				return
+			}
+		}
+	}
+}
+
+// decode turns the kernel's records into events. A record cut short ends the batch.
+func (w *watcher) decode(buf []byte) []event {
+	var out []event
+	for len(buf) >= unix.SizeofInotifyEvent {
+		raw := (*unix.InotifyEvent)(unsafe.Pointer(&buf[0]))
+		size := unix.SizeofInotifyEvent + int(raw.Len)
+		if size > len(buf) {
+			break
+		}
+		name := string(trimZeros(buf[unix.SizeofInotifyEvent:size]))
+		out = append(out, w.translate(raw.Wd, raw.Mask, name)...)
+		buf = buf[size:]
+	}
+	return out
+}
+
+func (w *watcher) translate(wd int32, mask uint32, name string) []event {
+	if mask&unix.IN_Q_OVERFLOW != 0 {
+		return []event{{}}
+	}
+	queue, known := w.byWatch[wd]
+	switch {
+	case !known:
+		return nil
+	case mask&(unix.IN_IGNORED|unix.IN_DELETE_SELF|unix.IN_MOVE_SELF) != 0:
+		if mask&unix.IN_IGNORED != 0 {
+			delete(w.byWatch, wd)
+		}
+		return []event{{}}
+	case queue == "":
+		return w.replaced(name)
+	}
+	return []event{{Queue: queue, File: name, Gone: mask&(unix.IN_MOVED_FROM|unix.IN_DELETE) != 0}}
+}
+
+// replaced watches a queue folder that has just appeared; whatever came with it is swept.
+func (w *watcher) replaced(name string) []event {
+	for _, q := range w.queues {
+		if q == name {
+			// A folder that is gone again by now is noticed by the next event of its parent.
+			_ = w.add(q, filepath.Join(w.parent, q), queueMask)
+			return []event{{}}
+		}
+	}
+	return nil
+}
+
+func trimZeros(b []byte) []byte {
+	for i, c := range b {
+		if c == 0 {
+			return b[:i]
+		}
+	}
+	return b
+}
+
+// beingWritten tells whether some process has the file open for writing. A read lease is
+// only granted where nobody has; where leases are not to be had, the answer is unknown.
+func beingWritten(path string) (writing, known bool) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return false, false
+	}
+	defer f.Close()
+	_, err = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
+	switch {
+	case errors.Is(err, unix.EAGAIN):
+		return true, true
+	case err != nil:
+		return false, false
+	}
+	// The lease ends with the descriptor as well; releasing it first keeps no writer waiting.
+	_, _ = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
+	return false, true
+}
