@@ -1,15 +1,39 @@
 // Package durable is the one door through which durable bytes reach the disk.
 //
 // A Disk offers complete files (Replace, Create), moves, removals, folders, append logs and
-// kernel locks. Every single system call behind them that changes what a crash could leave
-// is a numbered Step, shown to a Seam before and after it, so that a test can stop, fail or
-// shorten any of them.
+// kernel locks. What holds when a call returns nil: the change is on the disk, its folder
+// entry included, as far as fsync and fdatasync tell the truth. What holds when it returns an
+// error: the change is not in effect, unless the error is ErrUncertain or ErrPoisoned, in
+// which case it may be. What holds after a crash at any moment: each file is whole, either as
+// before or as after, but for the tail of a Log and for stray temporary files.
+//
+// The steps of each call, in order, one Step each:
+//
+//	Replace   create ".BASE.RANDOM.tmp" beside the file, write, sync, rename over it, syncdir
+//	Create    the same with a move (RENAME_NOREPLACE) in place of the rename
+//	Rename    move (RENAME_NOREPLACE), syncdir of the new folder, syncdir of the old one
+//	Remove    unlink, syncdir
+//	MkdirAll  mkdir, syncdir of the parent; for each missing folder from the top
+//	Settle    sync of the file, syncdir
+//	SyncDir   syncdir
+//	OpenLog   nothing where the file exists, else create, syncdir
+//	Append    write at the end, sync; after a failed write: truncate to the old length, sync
+//	Truncate  truncate, sync
+//	Step      the named step itself
+//
+// After a failed step before the rename or move the temporary file is unlinked, a step too.
+// A temporary file of a crashed process stays; nobody reads it, its name is unique.
+//
+// Every step that changes what a crash could leave is shown to a Seam before and after it, so
+// that a test can stop, fail or shorten any of them. Reads and locks are no steps: a lock is
+// state of the kernel, gone with its process, and the text in its file is only a hint.
+//
+// A file is created with exactly the permission bits asked for, whatever the umask says.
 package durable
 
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"sync"
 )
 
@@ -121,14 +145,4 @@ func (d *Disk) after(s Step, err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.seam.After(s, err)
-}
-
-// Replace puts data at path as a complete file, over what was there.
-func (d *Disk) Replace(path string, data []byte, perm fs.FileMode) error {
-	return d.replace(path, data, perm)
-}
-
-// Create puts data at path as a complete file, or fails with fs.ErrExist where one is.
-func (d *Disk) Create(path string, data []byte, perm fs.FileMode) error {
-	return d.create(path, data, perm)
 }

@@ -12,30 +12,44 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func (d *Disk) replace(path string, data []byte, perm fs.FileMode) error {
+// Replace puts data at path as a complete file, over what was there.
+//
+// After an error path still holds its old content, but for ErrUncertain.
+// Spec: "Persistence and ownership".
+func (d *Disk) Replace(path string, data []byte, perm fs.FileMode) error {
 	tmp, err := d.temporary(path, data, perm)
 	if err != nil {
 		return err
 	}
 	err = d.do(Step{Op: OpRename, Path: tmp, To: path}, func(Step) error { return os.Rename(tmp, path) })
 	if err != nil {
-		d.discard(tmp)
-		return fmt.Errorf("replace %s: %w", path, err)
+		return fmt.Errorf("replace %s: %w", path, d.giveUp(tmp, err))
 	}
 	return d.settle("replace", path)
 }
 
-func (d *Disk) create(path string, data []byte, perm fs.FileMode) error {
+// Create puts data at path as a complete file, or fails with fs.ErrExist where anything
+// stands there, a dangling link included.
+func (d *Disk) Create(path string, data []byte, perm fs.FileMode) error {
 	tmp, err := d.temporary(path, data, perm)
 	if err != nil {
 		return err
 	}
 	err = d.do(Step{Op: OpMove, Path: tmp, To: path}, func(Step) error { return moveNoReplace(tmp, path) })
 	if err != nil {
-		d.discard(tmp)
-		return fmt.Errorf("create %s: %w", path, err)
+		return fmt.Errorf("create %s: %w", path, d.giveUp(tmp, err))
 	}
 	return d.settle("create", path)
+}
+
+// giveUp removes tmp after a failed rename. A temporary file that is gone tells that the
+// rename took place although it reported an error.
+func (d *Disk) giveUp(tmp string, cause error) error {
+	if _, err := os.Lstat(tmp); err != nil {
+		return fmt.Errorf("%w: %w", ErrUncertain, cause)
+	}
+	d.discard(tmp)
+	return cause
 }
 
 // settle syncs the folder of path. The change itself has happened by now, so a failure
@@ -115,11 +129,14 @@ func moveNoReplace(from, to string) error {
 	return nil
 }
 
-// Rename moves from to the free name to, and syncs both folders. It fails with fs.ErrExist
-// where the name is taken.
+// Rename moves from to the free name to, and syncs both folders, the new one first so that a
+// power cut leaves two names rather than none. It fails with fs.ErrExist where to is taken.
 func (d *Disk) Rename(from, to string) error {
 	err := d.do(Step{Op: OpMove, Path: from, To: to}, func(Step) error { return moveNoReplace(from, to) })
 	if err != nil {
+		if _, gone := os.Lstat(from); gone != nil && !errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w: %w", ErrUncertain, err)
+		}
 		return fmt.Errorf("move: %w", err)
 	}
 	if err := d.settle("move", to); err != nil {
@@ -140,6 +157,28 @@ func (d *Disk) Remove(path string) error {
 	return d.settle("remove", path)
 }
 
+// Settle syncs a file that is already there, and its folder: what another process wrote before
+// it was killed may be in the page cache alone.
+func (d *Disk) Settle(path string) error {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return fmt.Errorf("settle: %w", err)
+	}
+	err = d.do(Step{Op: OpSync, Path: path}, func(Step) error { return f.Sync() })
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("settle %s: %w", path, err)
+	}
+	return d.settle("settle", path)
+}
+
+// SyncDir syncs the folder dir, so that the names in it are on the disk.
+func (d *Disk) SyncDir(dir string) error {
+	if err := d.syncDir(dir); err != nil {
+		return fmt.Errorf("sync %s: %w", dir, err)
+	}
+	return nil
+}
+
 // MkdirAll makes the folder path and the missing folders above it, each synced into its parent.
 func (d *Disk) MkdirAll(path string, perm fs.FileMode) error {
 	if st, err := os.Stat(path); err == nil {
@@ -153,7 +192,12 @@ func (d *Disk) MkdirAll(path string, perm fs.FileMode) error {
 			return err
 		}
 	}
-	err := d.do(Step{Op: OpMkdir, Path: path}, func(Step) error { return os.Mkdir(path, perm) })
+	err := d.do(Step{Op: OpMkdir, Path: path}, func(Step) error {
+		if err := os.Mkdir(path, perm); err != nil {
+			return err
+		}
+		return os.Chmod(path, perm)
+	})
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}

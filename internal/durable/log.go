@@ -8,8 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Log is a file that only grows, line by line, each on the disk before Append returns.
-// It is not for concurrent use.
+// Log is a file that only grows, each piece on the disk before Append returns. It is for one
+// goroutine at a time.
+//
+// A failed write is cut back to the last good length at once. Where that fails, or a sync does
+// (after which the kernel may have dropped the dirty pages and would report success the next
+// time), the log is poisoned: every later Append and Truncate fails with ErrPoisoned, and what
+// the file holds beyond Size is unknown.
 type Log struct {
 	d      *Disk
 	path   string
@@ -19,6 +24,7 @@ type Log struct {
 }
 
 // OpenLog opens the log path for appending at its present end, and creates it where missing.
+// What the file already holds is neither read nor synced: see Settle.
 func (d *Disk) OpenLog(path string, perm fs.FileMode) (*Log, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW, 0)
 	if os.IsNotExist(err) {
@@ -40,7 +46,8 @@ func (d *Disk) OpenLog(path string, perm fs.FileMode) (*Log, error) {
 	return &Log{d: d, path: path, f: f, size: st.Size()}, nil
 }
 
-// Append writes line at the end and syncs the data.
+// Append writes line at the end and syncs the data. After an error that is not ErrPoisoned
+// the log is as before, on the disk too.
 func (l *Log) Append(line []byte) error {
 	if l.poison != nil {
 		return fmt.Errorf("append to %s: %w: %w", l.path, ErrPoisoned, l.poison)
@@ -77,10 +84,10 @@ func (l *Log) truncate(n int64) error {
 	return l.sync()
 }
 
-// Size returns the length of the log in bytes, up to the last successful Append.
+// Size returns the length of the log in bytes, up to the end of the last successful Append.
 func (l *Log) Size() int64 { return l.size }
 
-// Truncate cuts the log to n bytes, durably.
+// Truncate cuts the log to n bytes, at most Size, durably. A failure poisons the log.
 func (l *Log) Truncate(n int64) error {
 	if l.poison != nil {
 		return fmt.Errorf("truncate %s: %w: %w", l.path, ErrPoisoned, l.poison)
@@ -96,5 +103,5 @@ func (l *Log) Truncate(n int64) error {
 	return nil
 }
 
-// Close closes the file. Nothing is written.
+// Close closes the file. Nothing is written or synced.
 func (l *Log) Close() error { return l.f.Close() }
