@@ -9,9 +9,11 @@ package ops
 
 import (
 	"context"
-	"encoding/json"
+	"maps"
+	"slices"
 
 	"greatminds/internal/execgate"
+	"greatminds/runstore"
 	"greatminds/supervisor/control"
 )
 
@@ -41,16 +43,63 @@ type Operation struct {
 	do       func(ctx context.Context, r *request) (any, error)
 }
 
-// request is one authorized call on its way through an operation.
+// request is one call on its way through an operation.
 type request struct {
 	*Env
 	control.Call
 	peer execgate.Peer
+	// run is the caller's own run, nil for an operator.
+	run *runstore.Run
+	// caller ends when the caller hangs up, also where the operation's own context does not.
+	caller context.Context
 }
 
-// decode reads the operation's arguments. Unknown ones are refused: a caller that misspells
-// one must not get the default.
+// decode reads the operation's arguments. Unknown ones are refused: a caller that misspells one
+// must not get the default.
 func (r *request) decode(v any) error { return decodeArgs(r.Op, r.Args, v) }
 
-// Answer is the JSON text that an operation prints as it is, kept as it was encoded.
-type Answer = json.RawMessage
+// table holds every operation once.
+var table = map[string]Operation{}
+
+func add(name string, a Authority, changing bool, do func(ctx context.Context, r *request) (any, error)) {
+	if _, twice := table[name]; twice {
+		panic("ops: operation listed twice: " + name)
+	}
+	table[name] = Operation{Name: name, Authority: a, Changing: changing, do: do}
+}
+
+func init() {
+	add("run.status", Anyone, false, runStatus)
+	add("run.events", Anyone, false, runEvents)
+	add("run.show", Anyone, false, runShow)
+	add("run.pause", Operator, true, runPause)
+	add("run.resume", Operator, true, runResume)
+	add("run.cancel", Operator, true, runCancel)
+	add("run.retry", Operator, true, runRetry)
+	add("run.repair", Operator, true, runRepair)
+	add("run.contract", Assigned, false, runContract)
+	add("run.submit", Assigned, true, runSubmit)
+	add("run.command", Assigned, true, runCommand)
+	add("run.command-status", Either, false, runCommandStatus)
+	add("run.command-resolve", Operator, true, runCommandResolve)
+	add("run.permission", Anyone, false, runPermission)
+	add("run.permission-answer", Operator, true, runPermissionAnswer)
+	add("task.new", Either, true, taskNew)
+	add("task.mv", Operator, true, taskMove)
+	add("task.append-block", Operator, true, taskAppendBlock)
+	add("task.withdraw", Operator, true, taskWithdraw)
+	add("task.plan", Operator, true, taskPlan)
+}
+
+// Lookup returns the operation of a wire name.
+func Lookup(name string) (Operation, bool) {
+	op, ok := table[name]
+	return op, ok
+}
+
+// Names returns the wire names of all operations in alphabetical order.
+func Names() []string {
+	names := slices.Collect(maps.Keys(table))
+	slices.Sort(names)
+	return names
+}

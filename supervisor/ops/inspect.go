@@ -1,0 +1,170 @@
+package ops
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"greatminds/internal/refusal"
+	"greatminds/runstore"
+	"greatminds/supervisor/control"
+	"greatminds/supervisor/status"
+)
+
+// runStatus builds the document of `run status`.
+func runStatus(ctx context.Context, r *request) (any, error) {
+	if err := r.decode(&struct{}{}); err != nil {
+		return nil, err
+	}
+	return r.Status(r.Store.View())
+}
+
+// Status builds the document of `run status` over a view. It needs no store, so that a command
+// beside a hung daemon can call it over what it read from the files.
+func (e *Env) Status(v *runstore.View) (json.RawMessage, error) {
+	found, err := e.Tree.Discover()
+	if err != nil {
+		return nil, err
+	}
+	return status.Build(status.Input{
+		View: v, Tasks: found, Contract: e.Contract, Schema: e.Schema,
+		Dispatch: e.Dispatch(v, found), Alive: look,
+	})
+}
+
+// EventsArgs select a page of events.
+type EventsArgs struct {
+	// After is an exclusive cursor: the sequence of the last event that the caller has.
+	After uint64 `json:"after"`
+	// Limit bounds the page, 1 to 10000.
+	Limit int `json:"limit"`
+	// Wait is how long to wait for a first event where there is none, in seconds, at most 600.
+	Wait float64 `json:"wait_seconds,omitempty"`
+}
+
+// runEvents returns the events after a cursor, and waits for the first one where it is asked to.
+func runEvents(ctx context.Context, r *request) (any, error) {
+	var args EventsArgs
+	if err := r.decode(&args); err != nil {
+		return nil, err
+	}
+	if args.Limit < 1 || args.Limit > 10000 || args.Wait < 0 || args.Wait > maxWait {
+		return nil, refusal.New(refusal.CodeUsage, "give a limit of 1 to 10000 and a wait of 0 to 600 seconds",
+			"limit %d with a wait of %g seconds is out of range", args.Limit, args.Wait)
+	}
+	timer := time.NewTimer(time.Duration(args.Wait * float64(time.Second)))
+	defer timer.Stop()
+	for {
+		changed := r.Store.Changed()
+		if events := r.Store.View().Events(args.After, args.Limit); len(events) > 0 {
+			return events, nil
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return []*runstore.Event{}, nil
+		case <-control.Draining(ctx):
+			return []*runstore.Event{}, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Shown is everything on record about one run.
+type Shown struct {
+	Version     int                    `json:"version"`
+	Run         *runstore.Run          `json:"run"`
+	Result      *runstore.Result       `json:"result"`
+	Commands    []*runstore.Command    `json:"commands"`
+	Permissions []*runstore.Permission `json:"permissions"`
+	Operations  []*runstore.Operation  `json:"operations"`
+}
+
+// runShow shows one run with everything that belongs to it.
+func runShow(ctx context.Context, r *request) (any, error) {
+	var args RunArgs
+	if err := r.decode(&args); err != nil {
+		return nil, err
+	}
+	return Show(r.Store.View(), args.Run)
+}
+
+// Show collects everything on record about one run.
+func Show(v *runstore.View, id runstore.RunID) (*Shown, error) {
+	run, err := findRun(v, id)
+	if err != nil {
+		return nil, err
+	}
+	public := *run
+	public.TokenSHA256 = ""
+	shown := &Shown{Version: 1, Run: &public, Result: v.ResultOfRun(id), Commands: v.CommandsOfRun(id),
+		Permissions: v.PermissionsOfRun(id), Operations: []*runstore.Operation{}}
+	for _, o := range v.OperationsOfTask(run.TaskID) {
+		if o.RunID == id {
+			shown.Operations = append(shown.Operations, o)
+		}
+	}
+	// An empty list is [], never null.
+	if shown.Commands == nil {
+		shown.Commands = []*runstore.Command{}
+	}
+	if shown.Permissions == nil {
+		shown.Permissions = []*runstore.Permission{}
+	}
+	return shown, nil
+}
+
+// ContractArgs select what run.contract shows.
+type ContractArgs struct {
+	// Schema asks for the pinned schema instead of the assigned context.
+	Schema bool `json:"schema,omitempty"`
+}
+
+// runContract shows what the caller's run is assigned, from its pinned documents. E-171..E-173.
+func runContract(ctx context.Context, r *request) (any, error) {
+	var args ContractArgs
+	if err := r.decode(&args); err != nil {
+		return nil, err
+	}
+	if err := r.active(); err != nil {
+		return nil, err
+	}
+	if !args.Schema {
+		return r.Brief(r.run)
+	}
+	data, err := r.Store.Pinned("schema", r.run.SchemaSHA256)
+	return json.RawMessage(data), err
+}
+
+// RepairArgs name an operation that needs recovery.
+type RepairArgs struct {
+	Operation string `json:"operation_id"`
+	// Abandon gives it up, for a Reason, instead of finishing it.
+	Abandon bool   `json:"abandon,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// runRepair leads an operation out of needs_recovery: it finishes what can be told to be safe, or
+// gives it up. E-218.
+func runRepair(ctx context.Context, r *request) (any, error) {
+	var args RepairArgs
+	if err := r.decode(&args); err != nil {
+		return nil, err
+	}
+	if args.Abandon {
+		if err := checkReason(args.Reason); err != nil {
+			return nil, err
+		}
+	}
+	answer, err := r.around(ctx, func() (any, error) {
+		if args.Abandon {
+			return r.Results.Abandon(ctx, args.Operation, args.Reason)
+		}
+		return r.Results.Repair(ctx, args.Operation)
+	})
+	if err == nil {
+		r.Daemon.Wake()
+	}
+	return answer, err
+}
