@@ -1,0 +1,124 @@
+package execgate
+
+import (
+	"os"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// BecomeSubreaper makes this process the parent of every descendant whose own parent ends, so
+// that a keeper that was killed leaves its tree to the daemon. The daemon calls it once, before
+// its first launch. It holds for the process, not for its children.
+func BecomeSubreaper() error {
+	return os.NewSyscallError("prctl", unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+}
+
+// family knows which children of this process are keepers. What else the kernel lists as a
+// child, in a session other than ours, is an orphan of a keeper that died: nobody can join our
+// session, and everything behind a keeper starts in one of its own.
+var family = &registry{keepers: map[int]string{}}
+
+type registry struct {
+	// The lock is held from fork to entry, so that nobody takes a new keeper for an orphan, and
+	// from wait to removal, so that no orphan gets the pid of a listed keeper.
+	mu      sync.Mutex
+	keepers map[int]string // pid to mark
+	// strays is set once a tree ended with survivors: they may become our zombies later.
+	strays bool
+}
+
+func (f *registry) fork(mark string, start func() (int, error)) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.strays {
+		f.reapLocked()
+	}
+	pid, err := start()
+	if err == nil {
+		f.keepers[pid] = mark
+	}
+	return pid, err
+}
+
+// reapKeeper takes a keeper that has ended.
+func (f *registry) reapKeeper(pid int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for {
+		// Its status says nothing that the control channel did not.
+		if _, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); err != syscall.EINTR {
+			break
+		}
+	}
+	delete(f.keepers, pid)
+}
+
+func (f *registry) expectStrays() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.strays = true
+}
+
+// adopted pins the living orphans of dead keepers, except those that carry the mark of a launch
+// whose own keeper is still being waited for.
+func (f *registry) adopted(mark string) []pinned {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	others := map[string]bool{}
+	for _, m := range f.keepers {
+		others[m] = m != mark && m != ""
+	}
+	var pins []pinned
+	for _, pid := range f.orphansLocked() {
+		pin, err := pinProcess(pid)
+		if err != nil {
+			continue
+		}
+		// An environment that cannot be read is no reason to spare an orphan.
+		if m, _ := markOf(pid); pin.stat.parent != os.Getpid() || others[m] {
+			closeFD(pin.fd)
+			continue
+		}
+		pins = append(pins, pin)
+	}
+	return pins
+}
+
+// reap takes the zombies among the orphans.
+func (f *registry) reap() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reapLocked()
+}
+
+func (f *registry) reapLocked() {
+	for _, pid := range f.orphansLocked() {
+		if st, err := readStat(pid); err == nil && st.state == 'Z' {
+			// It is our child, so the pid is its own until this call.
+			_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
+		}
+	}
+}
+
+func (f *registry) orphansLocked() []int {
+	kids, err := children(os.Getpid())
+	if err != nil {
+		return nil
+	}
+	own, err := unix.Getsid(0)
+	if err != nil {
+		return nil
+	}
+	var orphans []int
+	for _, pid := range kids {
+		if _, keeper := f.keepers[pid]; keeper {
+			continue
+		}
+		if st, err := readStat(pid); err == nil && st.session != own {
+			orphans = append(orphans, pid)
+		}
+	}
+	return orphans
+}

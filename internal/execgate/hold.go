@@ -1,0 +1,324 @@
+package execgate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// answerLimit is what a keeper gets beyond the grace it was given, before it counts as
+	// hung and is killed.
+	answerLimit = 2 * time.Second
+	// defaultKill bounds the killing where the caller gives no bound.
+	defaultKill = 5 * time.Second
+	// startLimit bounds keeper and gate coming up, and the exec.
+	startLimit = 30 * time.Second
+	// sendLimit bounds one small packet to a keeper; only a stopped one reaches it.
+	sendLimit = time.Second
+)
+
+// hold is the daemon's end of one keeper. Its monitor runs from fork until the tree is proven
+// empty, or its survivors are named.
+type hold struct {
+	pid     int
+	pidfd   *os.File
+	control *net.UnixConn
+	mark    string
+	// up gets exactly one answer: the start, or why there is none.
+	up chan started
+	// finished is closed when the tree is gone and the keeper reaped.
+	finished chan struct{}
+
+	mu sync.Mutex
+	// process is what to look for when the keeper is lost; zero for a tool.
+	process Process
+	status  *syscall.WaitStatus
+	natural bool // the process ended before any stop
+	// begun is when the ending began, by a stop or by the process itself.
+	begun  time.Time
+	kill   time.Duration
+	group  string
+	ending Ending
+	err    error
+}
+
+// started is a keeper's first answer. The pidfd belongs to the receiver.
+type started struct {
+	pid, pidfd int
+	err        error
+}
+
+// spawnKeeper forks a keeper with the given files as its first descriptors, fd 3 left out: it
+// is the control channel. mark may be empty.
+func spawnKeeper(mode, mark string, stdio [3]*os.File, pipes []*os.File) (*hold, error) {
+	if err := Supported(); err != nil {
+		return nil, err
+	}
+	control, theirs, err := controlPair()
+	if err != nil {
+		return nil, err
+	}
+	defer closeFD(theirs)
+	files := []uintptr{stdio[0].Fd(), stdio[1].Fd(), stdio[2].Fd(), uintptr(theirs)}
+	for _, pipe := range pipes {
+		files = append(files, pipe.Fd())
+	}
+	argv := []string{keeperName, roleMark, mode}
+	if mode == gateMode {
+		argv = append(argv, delegatedCgroup())
+	}
+	pidfd := -1
+	pid, err := family.fork(mark, func() (int, error) {
+		pid, _, err := syscall.StartProcess(selfExe, argv, &syscall.ProcAttr{
+			Dir: "/", Env: keeperEnv(mark), Files: files,
+			Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd},
+		})
+		return pid, err
+	})
+	if err != nil {
+		_ = control.Close() // nobody is at the other end
+		return nil, fmt.Errorf("execgate: start of a keeper: %w", err)
+	}
+	file, err := pollable(pidfd)
+	if err != nil { // cannot be awaited: end of file on the channel ends it
+		_ = control.Close()
+		return nil, err
+	}
+	h := &hold{
+		pid: pid, pidfd: file, control: control, mark: mark, kill: defaultKill,
+		up: make(chan started, 1), finished: make(chan struct{}),
+	}
+	go h.monitor()
+	return h, nil
+}
+
+// keeperEnv is all that keeper and gate see of an environment. One processor is enough for them,
+// and makes their start cheaper.
+func keeperEnv(mark string) []string {
+	env := []string{"GOMAXPROCS=1"}
+	if mark != "" {
+		env = append(env, markName+"="+mark)
+	}
+	return env
+}
+
+func controlPair() (*net.UnixConn, int, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, -1, os.NewSyscallError("socketpair", err)
+	}
+	file := os.NewFile(uintptr(pair[0]), "keeper")
+	conn, err := net.FileConn(file)
+	_ = file.Close() // FileConn has its own descriptor
+	if err != nil {
+		closeFD(pair[1])
+		return nil, -1, fmt.Errorf("execgate: control channel: %w", err)
+	}
+	return conn.(*net.UnixConn), pair[1], nil
+}
+
+// monitor follows the keeper to its end.
+func (h *hold) monitor() {
+	defer close(h.finished)
+	last := h.listen()
+	select {
+	case h.up <- started{err: ErrGateLost}: // unless it has answered
+	default:
+	}
+	h.reapKeeper()
+	h.finish(last)
+	_, _ = h.control.Close(), h.pidfd.Close() // nothing is written to either any more
+}
+
+// listen reads the channel to its end and returns the keeper's last word, or nil.
+func (h *hold) listen() *message {
+	data, oob := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(4))
+	for {
+		n, oobn, _, _, err := h.control.ReadMsgUnix(data, oob)
+		if errors.Is(err, unix.ECONNRESET) {
+			continue // the keeper left something of ours unread; what it wrote follows
+		}
+		if err != nil || n == 0 {
+			return nil
+		}
+		m, err := parseMessage(data[:n])
+		if err != nil {
+			return nil // then it is no keeper, and lost
+		}
+		switch m.Kind {
+		case kindUp, kindFailed:
+			h.answer(m, oob[:oobn])
+		case kindExit:
+			status := syscall.WaitStatus(m.Status)
+			h.mu.Lock()
+			h.status, h.natural = &status, m.Natural
+			h.beginLocked()
+			h.mu.Unlock()
+		case kindEmpty:
+			return &m
+		}
+	}
+}
+
+func (h *hold) answer(m message, oob []byte) {
+	a := started{pid: m.PID, pidfd: -1}
+	if m.Kind == kindFailed {
+		a.err = &ExecError{Errno: m.Errno, Path: m.Path}
+	} else if fd, err := oneRight(oob); err != nil {
+		a.err = err
+	} else {
+		a.pidfd = fd
+		h.mu.Lock()
+		h.group = m.Group
+		h.mu.Unlock()
+	}
+	select {
+	case h.up <- a:
+	default: // a second answer is none
+		closeFD(a.pidfd)
+	}
+}
+
+func oneRight(oob []byte) (int, error) {
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err == nil && len(messages) == 1 {
+		var fds []int
+		if fds, err = unix.ParseUnixRights(&messages[0]); err == nil && len(fds) == 1 {
+			return fds[0], nil
+		}
+	}
+	return -1, fmt.Errorf("execgate: the keeper sent no pidfd: %w", errors.Join(ErrGateLost, err))
+}
+
+// reapKeeper waits for a keeper that has closed its channel, and kills one that lingers.
+func (h *hold) reapKeeper() {
+	if !h.keeperEnds(sendLimit) {
+		h.killKeeper()
+		h.keeperEnds(defaultKill)
+	}
+	family.reapKeeper(h.pid)
+}
+
+func (h *hold) keeperEnds(limit time.Duration) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	return awaitPidfd(ctx, h.pidfd) == nil
+}
+
+func (h *hold) killKeeper() {
+	raw, err := h.pidfd.SyscallConn()
+	if err == nil {
+		// Fails when it is gone already, which is what was wanted.
+		_ = raw.Control(func(fd uintptr) { _ = signalPidfd(int(fd), syscall.SIGKILL) })
+	}
+}
+
+// finish sets the outcome: from the keeper's last word, or by ending the tree it left behind.
+func (h *hold) finish(last *message) {
+	h.mu.Lock()
+	process, group, kill := h.process, h.group, h.kill
+	h.beginLocked()
+	h.mu.Unlock()
+	var e Ending
+	var err error
+	if last != nil {
+		e = Ending{Ended: last.Ended, Survivors: last.Survivors, How: HowStopped}
+		if last.Forced {
+			e.How = HowKilled
+		}
+	} else {
+		e, err = endOrphans(process, h.mark, group, kill)
+		e.How = HowKeeperLost
+	}
+	if len(e.Survivors) > 0 {
+		family.expectStrays()
+		err = errors.Join(err, survivorsError(e.Survivors))
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if last != nil && h.natural {
+		e.How = HowExited
+	}
+	if h.status != nil {
+		e.Known, e.Code = true, h.status.ExitStatus()
+		if h.status.Signaled() {
+			e.Code, e.Signal = 0, h.status.Signal()
+		}
+	}
+	e.Took = time.Since(h.begun)
+	h.ending, h.err = e, err
+}
+
+func (h *hold) beginLocked() {
+	if h.begun.IsZero() {
+		h.begun = time.Now()
+	}
+}
+
+// expect names the process to look for should the keeper be lost.
+func (h *hold) expect(p Process) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.process = p
+}
+
+// tell sends one message. It fails only when the keeper is gone or was stopped, and either is
+// found out by waiting for its end.
+func (h *hold) tell(m message) {
+	data, err := json.Marshal(m)
+	if err != nil {
+		panic(fmt.Sprintf("execgate: message %+v: %v", m, err)) // plain numbers and strings
+	}
+	_ = h.control.SetWriteDeadline(time.Now().Add(sendLimit)) // as above
+	_, _ = h.control.Write(data)                              // as above
+}
+
+// stop has the tree ended and waits for the proof. The end of ctx takes the grace away, not the
+// proof.
+func (h *hold) stop(ctx context.Context, g Grace) (Ending, error) {
+	if g.Kill <= 0 {
+		g.Kill = defaultKill
+	}
+	if ctx.Err() != nil {
+		g.Term = 0
+	}
+	h.noteStop(g.Kill)
+	h.tell(message{Kind: kindStop, Term: max(g.Term, 0), Kill: g.Kill})
+	limit := time.NewTimer(max(g.Term, 0) + g.Kill + answerLimit)
+	defer limit.Stop()
+	cut := ctx.Done()
+	for {
+		select {
+		case <-h.finished:
+			return h.result()
+		case <-cut:
+			cut = nil
+			h.tell(message{Kind: kindStop, Kill: g.Kill})
+			limit.Reset(g.Kill + answerLimit)
+		case <-limit.C:
+			h.killKeeper()
+		}
+	}
+}
+
+func (h *hold) noteStop(kill time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.kill = kill
+	h.beginLocked()
+}
+
+func (h *hold) result() (Ending, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ending, h.err
+}

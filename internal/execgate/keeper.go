@@ -1,0 +1,305 @@
+package execgate
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Descriptors of a keeper beside the program's standard three.
+const (
+	keeperControlFD = 3
+	keeperRequestFD = 4 // gate mode: passed on to the gate; tool mode: read here
+	keeperStatusFD  = 5 // gate mode only: passed on to the gate
+)
+
+const (
+	// leftoverTerm is what processes that outlive the agent get between SIGTERM and SIGKILL
+	// when nobody asked for a stop: enough to remove a lock file or a socket.
+	leftoverTerm = 100 * time.Millisecond
+	// leftoverKill is how long the keeper tries to kill what is left before it names it.
+	leftoverKill = 5 * time.Second
+	// Passes of SIGKILL begin this close together and get slower, for a tree that forks
+	// while it is being killed.
+	firstPass = 5 * time.Millisecond
+	lastPass  = 250 * time.Millisecond
+)
+
+// keeper is the process between daemon and agent. Everything here runs on one goroutine.
+type keeper struct {
+	// target is the pid of the gate, which becomes the agent, or of the tool.
+	target int
+	// mayReap is set once the target's identity is on record: a zombie keeps its pid from
+	// being given to another process.
+	mayReap bool
+	// empty is set by ECHILD, the proof that no descendant is left.
+	empty bool
+
+	ending            bool
+	orphaned          bool // the daemon is gone: no grace and no limit
+	termUntil, killAt time.Time
+	termed, killed    bool
+	// pass is the wait between passes of SIGKILL; the next one is due at nextPass.
+	pass      time.Duration
+	nextPass  time.Time
+	signalled roll
+	group     *cgroup
+}
+
+// keeperMain runs a keeper to its end: mode, then optionally the folder for a cgroup.
+func keeperMain(args []string) int {
+	last := keeperStatusFD
+	tool := len(args) > 0 && args[0] == toolMode
+	if tool {
+		last = keeperRequestFD
+	}
+	if len(args) == 0 || !tool && args[0] != gateMode {
+		return exitMisused
+	}
+	closeInherited(last)
+	for fd := keeperControlFD; fd <= last; fd++ {
+		unix.CloseOnExec(fd)
+	}
+	if err := BecomeSubreaper(); err != nil {
+		_ = sendMessage(keeperControlFD, message{Kind: kindFailed, Errno: errnoOf(err), Path: keeperName}) // a daemon that is gone needs no answer
+		return exitMisused
+	}
+	// Handlers, not "ignore": ignored signals would be inherited by the agent. A keeper ends
+	// by its control channel, not by the signal that ends a whole service group.
+	ended, others := make(chan os.Signal, 1), make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGCHLD)
+	signal.Notify(others, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+
+	k := &keeper{signalled: roll{}, pass: firstPass}
+	if len(args) > 1 {
+		k.group = newCgroup(args[1], os.Getenv(markName))
+	}
+	defer k.group.remove()
+	if !k.launch(tool) {
+		return exitExecFailed
+	}
+	return k.run(ended, readControl())
+}
+
+// launch starts gate or tool, reports it, and keeps no copy of what it passed on.
+func (k *keeper) launch(tool bool) bool {
+	pidfd := -1
+	attr := &syscall.ProcAttr{
+		Env:   os.Environ(),
+		Files: []uintptr{0, 1, 2, keeperRequestFD, keeperStatusFD},
+		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, PidFD: &pidfd},
+	}
+	path, argv := selfExe, []string{gateName, roleMark}
+	var errno syscall.Errno
+	if tool {
+		req, err := readRequest(fdReader(keeperRequestFD))
+		if err != nil {
+			return false
+		}
+		k.mayReap = true // a tool is not recorded
+		attr.Files, attr.Env, attr.Dir, argv = attr.Files[:3], req.env, req.dir, req.argv
+		path, errno = req.program(req.dir)
+	}
+	k.group.enter(attr.Sys)
+	if errno == 0 {
+		pid, _, err := syscall.StartProcess(path, argv, attr)
+		if err != nil && attr.Sys.UseCgroupFD {
+			// A system call filter without clone3, or a group that takes no members.
+			attr.Sys.UseCgroupFD = false
+			pid, _, err = syscall.StartProcess(path, argv, attr)
+		}
+		k.target, errno = pid, errnoOf(err)
+	}
+	k.release(tool)
+	if errno != 0 {
+		_ = sendMessage(keeperControlFD, message{Kind: kindFailed, Errno: errno, Path: path}) // as above
+		return false
+	}
+	// A lost daemon is seen by the reader of the channel.
+	_ = sendMessage(keeperControlFD, message{Kind: kindUp, PID: k.target, Group: k.group.path()}, pidfd)
+	closeFD(pidfd)
+	return true
+}
+
+// release gives up every pipe end that belongs to the program: held here, it would keep the
+// other side from ever seeing its end.
+func (k *keeper) release(tool bool) {
+	closeFD(keeperRequestFD)
+	if !tool {
+		closeFD(keeperStatusFD)
+	}
+	null, err := unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	for fd := range 3 {
+		if err != nil || unix.Dup3(null, fd, 0) != nil {
+			closeFD(fd)
+		}
+	}
+	if err == nil {
+		closeFD(null)
+	}
+}
+
+// readControl yields the daemon's messages and is closed at the channel's end. Its goroutine
+// ends with the process.
+func readControl() <-chan message {
+	messages := make(chan message)
+	go func() {
+		defer close(messages)
+		buffer := make([]byte, maxMessage)
+		for {
+			n, err := fdReader(keeperControlFD).Read(buffer)
+			if err != nil {
+				return
+			}
+			if m, err := parseMessage(buffer[:n]); err == nil {
+				messages <- m
+			}
+		}
+	}()
+	return messages
+}
+
+// run waits for the target's end, a stop or the daemon's end, and then ends the tree.
+func (k *keeper) run(ended <-chan os.Signal, control <-chan message) int {
+	timer := time.NewTimer(time.Hour)
+	for {
+		k.reap()
+		if k.empty {
+			return k.lastWord(nil)
+		}
+		next, over := k.step(time.Now())
+		if over {
+			return k.lastWord(k.remaining())
+		}
+		timer.Reset(next)
+		select {
+		case <-ended:
+		case <-timer.C:
+		case m, open := <-control:
+			if !open {
+				control = nil
+				k.abandon()
+				continue
+			}
+			k.obey(m)
+		}
+	}
+}
+
+func (k *keeper) obey(m message) {
+	switch m.Kind {
+	case kindRecorded:
+		k.mayReap = true
+	case kindStop:
+		k.end(m.Term, m.Kill)
+	}
+}
+
+// end begins to end the tree, or shortens the grace of an ending under way.
+func (k *keeper) end(term, kill time.Duration) {
+	now := time.Now()
+	k.mayReap = true
+	termUntil := now.Add(term)
+	if !k.ending || termUntil.Before(k.termUntil) {
+		k.termUntil = termUntil
+	}
+	if !k.orphaned {
+		k.killAt = k.termUntil.Add(kill)
+	}
+	k.ending = true
+}
+
+// abandon is the daemon's end: kill at once, and never give up, since nobody is left to name a
+// survivor to.
+func (k *keeper) abandon() {
+	k.orphaned = true
+	k.end(0, 0)
+}
+
+// step does what is due and returns when the next step is. over means that the time for
+// killing has run out.
+func (k *keeper) step(now time.Time) (next time.Duration, over bool) {
+	const idle = time.Hour
+	if !k.ending {
+		return idle, false
+	}
+	if now.Before(k.termUntil) {
+		if !k.termed {
+			k.termed = true
+			k.signal(syscall.SIGTERM)
+		}
+		return k.termUntil.Sub(now), false
+	}
+	if !k.orphaned && k.killed && now.After(k.killAt) {
+		return 0, true
+	}
+	if wait := k.nextPass.Sub(now); wait > 0 {
+		return wait, false
+	}
+	k.killed = true
+	k.signal(syscall.SIGKILL)
+	k.group.kill()
+	next = k.pass
+	k.nextPass = now.Add(next)
+	k.pass = min(2*k.pass, lastPass)
+	return next, false
+}
+
+func (k *keeper) signal(sig syscall.Signal) {
+	pins := walk(os.Getpid(), -1)
+	k.signalled.send(pins, sig)
+	closePins(pins)
+}
+
+// reap takes every zombie. Before the target is on record there is nothing else to reap: a gate
+// has no children.
+func (k *keeper) reap() {
+	for k.mayReap {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil { // ECHILD
+			k.empty = true
+			return
+		}
+		if pid == 0 {
+			return
+		}
+		if pid == k.target {
+			_ = sendMessage(keeperControlFD, message{Kind: kindExit, Status: uint32(status), Natural: !k.ending}) // the reader sees a lost daemon
+			if !k.ending {
+				k.end(leftoverTerm, leftoverKill)
+			}
+		}
+	}
+}
+
+// lastWord reports the end and is followed by the keeper's own.
+func (k *keeper) lastWord(left []Process) int {
+	_ = sendMessage(keeperControlFD, message{Kind: kindEmpty, Ended: k.signalled.without(k.target), Forced: k.killed, Survivors: left}) // nobody may be left to read it
+	return 0
+}
+
+// remaining names what the kernel still lists as ours. It is called when the proof failed, so it
+// never answers with nothing.
+func (k *keeper) remaining() []Process {
+	pins := walk(os.Getpid(), -1)
+	defer closePins(pins)
+	left := survivors(pins)
+	if len(left) > 0 {
+		return left
+	}
+	kids, _ := children(os.Getpid()) // unreadable is as good as hidden
+	for _, kid := range kids {
+		left = append(left, Process{PID: kid})
+	}
+	if len(left) == 0 {
+		left = append(left, Process{PID: k.target})
+	}
+	return left
+}

@@ -1,0 +1,119 @@
+package execgate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// errGone is the answer for a process that has ended, zombies included.
+var errGone = errors.New("the process has ended")
+
+// closeFD closes a descriptor that nothing was written to.
+func closeFD(fd int) { _ = unix.Close(fd) } // a failed close of a pidfd, pipe or folder loses nothing
+
+// openPidfd returns errGone where no process has this pid. A pid that is now a thread of some
+// other process belongs to no process either.
+func openPidfd(pid int) (int, error) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	switch {
+	case err == nil:
+		return fd, nil
+	case errors.Is(err, unix.ESRCH), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOENT):
+		return -1, errGone
+	}
+	return -1, fmt.Errorf("pidfd_open %d: %w", pid, err)
+}
+
+// exited says whether the process behind a pidfd has ended, reaped or not. A leader thread that
+// ended while others run is no end.
+func exited(fd int) (bool, error) {
+	for {
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		_, err := unix.Poll(fds, 0)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err == nil && fds[0].Revents&unix.POLLNVAL != 0 {
+			err = unix.EBADF
+		}
+		return fds[0].Revents != 0, err
+	}
+}
+
+// signalPidfd sends sig; a process that has ended is errGone.
+func signalPidfd(fd int, sig syscall.Signal) error {
+	err := unix.PidfdSendSignal(fd, sig, nil, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return errGone
+	}
+	return err
+}
+
+// waitAny returns when one of the processes has ended, or after the limit.
+func waitAny(fds []int, limit time.Duration) {
+	if limit <= 0 {
+		return
+	}
+	poll := make([]unix.PollFd, len(fds))
+	for i, fd := range fds {
+		poll[i] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
+	}
+	// Interrupted or refused, the caller looks again; at least one millisecond keeps it from spinning.
+	_, _ = unix.Poll(poll, max(1, int(limit.Milliseconds())))
+}
+
+// pidfdInode returns the inode that identifies the process for this boot, nil where the kernel's
+// pidfds have none of their own (before Linux 6.9 all share one).
+func pidfdInode(fd int) (*uint64, error) {
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(fd, &fs); err != nil {
+		return nil, fmt.Errorf("fstatfs of a pidfd: %w", err)
+	}
+	if int64(fs.Type) != unix.PID_FS_MAGIC {
+		return nil, nil
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, fmt.Errorf("fstat of a pidfd: %w", err)
+	}
+	return &st.Ino, nil
+}
+
+// pollable hands a pidfd to the runtime's poller, so that waiting costs no thread. It takes over fd.
+func pollable(fd int) (*os.File, error) {
+	if err := unix.SetNonblock(fd, true); err != nil {
+		closeFD(fd)
+		return nil, fmt.Errorf("pidfd: %w", err)
+	}
+	return os.NewFile(uintptr(fd), "pidfd"), nil
+}
+
+// awaitPidfd returns nil when the process behind f has ended, and the context's or the file's
+// error before that.
+func awaitPidfd(ctx context.Context, f *os.File) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) }) // fails only on a closed file, which wakes us too
+	defer stop()
+	var failed error
+	err = raw.Read(func(fd uintptr) bool {
+		var done bool
+		done, failed = exited(int(fd))
+		return done || failed != nil
+	})
+	if err == nil {
+		return failed
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}

@@ -1,0 +1,144 @@
+package execgate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+)
+
+// orphanKeeperLimit is what a keeper whose daemon died gets to end its tree by itself. It needs
+// some 50 ms; one that is stopped or hung never ends.
+const orphanKeeperLimit = time.Second
+
+// EndRecorded ends what a daemon that died had recorded: the process, its keeper, their
+// descendants, and whoever carries the mark. Everything is compared with the record first and
+// signalled by pidfd, so that a stranger with a reused pid is never touched. It returns nil only
+// when nothing is left; an error that wraps [ErrUnknown] or [ErrSurvivors] holds the task, since
+// a second process must not start beside the first. The exit status is never known.
+//
+// The end of ctx takes the grace away, as in [Child.Stop]. A record of another boot is gone
+// without a look at any process. mark may be "".
+// Spec: "Persistence and ownership"; E-239, E-240, E-241.
+func EndRecorded(ctx context.Context, p Process, mark string, g Grace) (Ending, error) {
+	begun := time.Now()
+	if g.Kill <= 0 {
+		g.Kill = defaultKill
+	}
+	boot, err := bootID()
+	if err != nil {
+		return Ending{}, fmt.Errorf("%w: boot id: %w", ErrUnknown, err)
+	}
+	if p.BootID != "" && p.BootID != boot {
+		return Ending{How: HowGone}, nil
+	}
+	if p.Keeper != nil {
+		if err := awaitKeeper(ctx, *p.Keeper); err != nil {
+			return Ending{}, err
+		}
+	}
+	search := func() ([]pinned, error) { return recordedTree(p, mark) }
+	signalled, err := politely(ctx, search, g.Term)
+	if err != nil {
+		return Ending{}, err
+	}
+	e, err := endPins(search, p.PID, time.Now().Add(g.Kill), func() {
+		killGroup(recordedGroup(mark))
+		family.reap()
+	})
+	e.How, e.Took = HowGone, time.Since(begun)
+	if signalled || e.Ended > 0 {
+		e.How = HowRecovered
+	}
+	if len(e.Survivors) > 0 {
+		err = errors.Join(err, survivorsError(e.Survivors))
+	}
+	return e, err
+}
+
+// awaitKeeper gives a keeper that still lives the time to do its work.
+func awaitKeeper(ctx context.Context, keeper Process) error {
+	pin, life, err := find(keeper)
+	if life != Alive {
+		return err
+	}
+	file, err := pollable(pin.fd)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // only polled
+	ctx, cancel := context.WithTimeout(ctx, orphanKeeperLimit)
+	defer cancel()
+	_ = awaitPidfd(ctx, file) // whether it ended is looked at again
+	return nil
+}
+
+// recordedTree pins what lives of a record. The keeper comes last: while it lives, even stopped,
+// it is the parent of every orphan of the tree, so that killing it first would lose the descent.
+func recordedTree(p Process, mark string) ([]pinned, error) {
+	var roots []pinned
+	var faults []error
+	for _, record := range recordsOf(p) {
+		pin, life, err := find(record)
+		if life == Alive {
+			roots = append(roots, pin)
+		}
+		faults = append(faults, err)
+	}
+	all := withDescendants(roots, mark)
+	if p.Keeper == nil || len(all) < 2 {
+		return all, errors.Join(faults...)
+	}
+	below := all[:0]
+	for _, pin := range all {
+		if pin.stat.pid == p.Keeper.PID {
+			closeFD(pin.fd)
+			continue
+		}
+		below = append(below, pin)
+	}
+	return below, errors.Join(faults...)
+}
+
+func recordsOf(p Process) []Process {
+	if p.Keeper == nil {
+		return []Process{p}
+	}
+	return []Process{p, *p.Keeper}
+}
+
+// politely sends one SIGTERM to what search finds and waits for all of it, within term and ctx.
+func politely(ctx context.Context, search func() ([]pinned, error), term time.Duration) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, max(term, 0))
+	defer cancel()
+	pins, err := search()
+	if err != nil {
+		closePins(pins)
+		return false, err
+	}
+	some := len(pins) > 0
+	if ctx.Err() == nil {
+		roll{}.send(pins, syscall.SIGTERM)
+	}
+	for i, pin := range pins {
+		file, err := pollable(pin.fd)
+		if err != nil {
+			closePins(pins[i+1:])
+			return some, err
+		}
+		_ = awaitPidfd(ctx, file) // what does not end is killed next
+		_ = file.Close()          // only polled
+	}
+	return some, nil
+}
+
+// recordedGroup is the cgroup that a launch with this mark would have had, "" without delegation.
+func recordedGroup(mark string) string {
+	parent := delegatedCgroup()
+	if parent == "" || mark == "" {
+		return ""
+	}
+	return parent + string(os.PathSeparator) + groupName(mark)
+}
