@@ -36,16 +36,16 @@ type Operation struct {
 	BeforeSHA256    string          `json:"before_sha256,omitempty"`
 	AfterSHA256     string          `json:"after_sha256,omitempty"`
 	After           string          `json:"after,omitempty"`
-	Pre             []string        `json:"pre,omitempty"`
-	Post            []string        `json:"post,omitempty"`
+	Pre             []string        `json:"pre,omitnil"`
+	Post            []string        `json:"post,omitnil"`
 	ActionStarted   *string         `json:"action_started,omitempty"`
-	ActionsDone     []string        `json:"actions_done,omitempty"`
+	ActionsDone     []string        `json:"actions_done,omitnil"`
 	WorktreePolicy  json.RawMessage `json:"worktree_policy,omitempty"`
 	Role            string          `json:"role,omitempty"`
 	Decision        string          `json:"decision,omitempty"`
-	Artifacts       []Artifact      `json:"artifacts,omitempty"`
+	Artifacts       []Artifact      `json:"artifacts,omitnil"`
 	Question        *string         `json:"question,omitempty"`
-	CommandEvidence []string        `json:"command_evidence,omitempty"`
+	CommandEvidence []string        `json:"command_evidence,omitnil"`
 	// Merge is the computed merge, with its id known before anything moves.
 	Merge json.RawMessage `json:"merge,omitempty"`
 

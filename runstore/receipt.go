@@ -11,6 +11,7 @@ type Envelope struct {
 	SchemaSHA256 string          `json:"schema_sha256"`
 	Decision     string          `json:"decision"`
 	Payload      json.RawMessage `json:"payload"`
+	Extra        Members         `json:"-"`
 }
 
 // Artifact is one file that a result names, with the hash of its bytes.
@@ -23,14 +24,24 @@ type Artifact struct {
 // ResultDetails says what an application came to: the destination where applied, otherwise
 // the error.
 type ResultDetails struct {
-	Destination         string     `json:"destination,omitempty"`
-	Decision            string     `json:"decision,omitempty"`
-	DestinationRevision Revision   `json:"destination_revision,omitempty"`
-	Artifacts           []Artifact `json:"artifacts,omitempty"`
-	Question            *string    `json:"question,omitempty"`
-	CommandEvidence     []string   `json:"command_evidence,omitempty"`
-	Error               string     `json:"error,omitempty"`
-	Extra               Members    `json:"-"`
+	Destination         string   `json:"destination,omitempty"`
+	Decision            string   `json:"decision,omitempty"`
+	DestinationRevision Revision `json:"destination_revision,omitempty"`
+	// Artifacts, Question and CommandEvidence are written, empty or null, where there is a
+	// Decision.
+	Artifacts       []Artifact `json:"artifacts,omitnil"`
+	Question        *string    `json:"question,omitempty"`
+	CommandEvidence []string   `json:"command_evidence,omitnil"`
+	Error           string     `json:"error,omitempty"`
+	Extra           Members    `json:"-"`
+}
+
+// nullMember implements nuller.
+func (d *ResultDetails) nullMember() string {
+	if d.Decision != "" {
+		return "question"
+	}
+	return ""
 }
 
 // Validation measures the latest preparation attempt. CompletedAt, Seconds and Valid are nil
@@ -76,30 +87,34 @@ func (r *Result) ID() ResultID { return r.Envelope.ResultID }
 
 // SourceID is the identity of a source tree at one moment.
 type SourceID struct {
-	Commit       string `json:"commit"`
-	SourceSHA256 string `json:"source_sha256"`
+	Commit       string  `json:"commit"`
+	SourceSHA256 string  `json:"source_sha256"`
+	Extra        Members `json:"-"`
 }
 
 // EnvironmentID is the identity of a command's environment and executable.
 type EnvironmentID struct {
-	EnvironmentHMAC  string `json:"environment_hmac"`
-	Executable       string `json:"executable"`
-	ExecutableSHA256 string `json:"executable_sha256"`
+	EnvironmentHMAC  string  `json:"environment_hmac"`
+	Executable       string  `json:"executable"`
+	ExecutableSHA256 string  `json:"executable_sha256"`
+	Extra            Members `json:"-"`
 }
 
 // Stream describes one captured output stream.
 type Stream struct {
-	Path        string `json:"path"`
-	SHA256      string `json:"sha256"`
-	Bytes       int64  `json:"bytes"`
-	StoredBytes int64  `json:"stored_bytes"`
-	Truncated   bool   `json:"truncated"`
+	Path        string  `json:"path"`
+	SHA256      string  `json:"sha256"`
+	Bytes       int64   `json:"bytes"`
+	StoredBytes int64   `json:"stored_bytes"`
+	Truncated   bool    `json:"truncated"`
+	Extra       Members `json:"-"`
 }
 
 // Output describes both captured streams of a command.
 type Output struct {
-	Stdout Stream `json:"stdout"`
-	Stderr Stream `json:"stderr"`
+	Stdout Stream  `json:"stdout"`
+	Stderr Stream  `json:"stderr"`
+	Extra  Members `json:"-"`
 }
 
 // Command is the receipt of one configured command. Spec: "Configured commands and evidence".

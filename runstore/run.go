@@ -2,6 +2,7 @@ package runstore
 
 import (
 	"encoding/json"
+	"maps"
 )
 
 // Identifiers that travel. Run, permission, control and event ids are 32 hex digits made by
@@ -38,6 +39,7 @@ type Process struct {
 	PidfdInode *uint64 `json:"pidfd_inode"`
 	// Keeper is the process that ends this one's tree; its own Keeper is nil.
 	Keeper *Process `json:"keeper,omitempty"`
+	Extra  Members  `json:"-"`
 }
 
 // Control is the operator's request to cancel or retry a run. At most one is open per run.
@@ -102,7 +104,7 @@ type Reservation struct {
 type Outcome struct {
 	ContextBytes              *int64          `json:"context_bytes,omitempty"`
 	Updates                   *int64          `json:"updates,omitempty"`
-	StopReason                *string         `json:"stop_reason,omitempty"`
+	StopReason                *string         `json:"stop_reason"`
 	PromptStarted             *bool           `json:"prompt_started,omitempty"`
 	PrePromptActivity         *bool           `json:"pre_prompt_activity,omitempty"`
 	SessionStrategy           string          `json:"session_strategy,omitempty"`
@@ -160,13 +162,48 @@ type Run struct {
 	// Process is the agent's process; nil before the gate and again after recovery.
 	Process *Process `json:"process,omitempty"`
 	// Timings maps a stage to seconds since the execution began; absent means unobserved.
-	Timings         map[string]float64 `json:"timings,omitempty"`
-	Protocol        json.RawMessage    `json:"protocol,omitempty"`
-	Usage           json.RawMessage    `json:"usage,omitempty"`
-	Outcome         *Outcome           `json:"outcome,omitempty"`
-	Control         *Control           `json:"control,omitempty"`
-	RetryAuthorized bool               `json:"retry_authorized,omitempty"`
-	DomainProgress  *Progress          `json:"domain_progress,omitempty"`
-	AccountLimit    json.RawMessage    `json:"account_limit_observation,omitempty"`
-	Extra           Members            `json:"-"`
+	Timings map[string]float64 `json:"timings,omitempty"`
+	// Protocol is the sanitized, bounded record of the conversation, written when the session is
+	// ready and at the end. Spec: "Managed protocol diagnostics".
+	Protocol json.RawMessage `json:"protocol,omitempty"`
+	// Usage is what the agent reported. Spec: "Reported usage observations".
+	Usage           json.RawMessage `json:"usage,omitempty"`
+	Outcome         *Outcome        `json:"outcome,omitempty"`
+	Control         *Control        `json:"control,omitempty"`
+	RetryAuthorized bool            `json:"retry_authorized,omitempty"`
+	DomainProgress  *Progress       `json:"domain_progress,omitempty"`
+	AccountLimit    json.RawMessage `json:"account_limit_observation,omitempty"`
+	Extra           Members         `json:"-"`
+
+	// processNull is set where the process is known to be gone, rather than not yet there.
+	processNull bool
+}
+
+// nullMember implements nuller.
+func (r *Run) nullMember() string {
+	if r.processNull && r.Process == nil {
+		return "process"
+	}
+	return ""
+}
+
+// clone returns a copy of which every part may be changed. Raw JSON is shared: it is replaced,
+// never written into.
+func (r *Run) clone() *Run {
+	c := *r
+	c.ConversationID, c.SessionID = copied(r.ConversationID), copied(r.SessionID)
+	c.StartupReadyAt = copied(r.StartupReadyAt)
+	c.QueueObservation, c.WorkspacePlan = copied(r.QueueObservation), copied(r.WorkspacePlan)
+	c.WorkspaceIdentity, c.Process = copied(r.WorkspaceIdentity), copied(r.Process)
+	c.Outcome, c.Control, c.DomainProgress = copied(r.Outcome), copied(r.Control), copied(r.DomainProgress)
+	c.Timings, c.Extra = maps.Clone(r.Timings), maps.Clone(r.Extra)
+	return &c
+}
+
+func copied[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	c := *p
+	return &c
 }

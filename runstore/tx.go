@@ -43,9 +43,6 @@ func (tx *Tx) Emit(kind string, run RunID, data map[string]any) {}
 // Reserve debits input bytes of a run under a request id. The same id again changes nothing.
 func (tx *Tx) Reserve(run RunID, id string, r Reservation) error { return errUnbuilt }
 
-// AddToolEvent appends one sanitized tool event to a run's protocol trace, up to 64.
-func (tx *Tx) AddToolEvent(run RunID, data map[string]any) error { return errUnbuilt }
-
 // Receive stores a decision, or returns the receipt it already has; true means new.
 func (tx *Tx) Receive(run RunID, env Envelope) (*Result, bool, error) {
 	return nil, false, errUnbuilt

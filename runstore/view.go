@@ -14,6 +14,9 @@ func (v *View) Runs() []*Run { return nil }
 // ActiveRuns returns the runs in no terminal state, oldest claim first.
 func (v *View) ActiveRuns() []*Run { return nil }
 
+// OpenControls returns the runs whose control is pending or processing, oldest claim first.
+func (v *View) OpenControls() []*Run { return nil }
+
 // RunsOfTask returns the runs of a task, oldest claim first.
 func (v *View) RunsOfTask(id TaskID) []*Run { return nil }
 
