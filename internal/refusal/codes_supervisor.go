@@ -12,8 +12,6 @@ const (
 	CodeLaunch Code = "launch_failed"
 	// CodePromptTooLarge is a first prompt beyond the binding's max_prompt_bytes.
 	CodePromptTooLarge Code = "input_budget_exceeded"
-	// CodeWorkspaceMissing is a binding whose workspace does not exist.
-	CodeWorkspaceMissing Code = "workspace_missing"
 	// CodeProcessUnknown is a recorded process whose fate cannot be told.
 	CodeProcessUnknown Code = "process_unknown"
 	// CodePermissionGone is an answer to a permission request that can no longer be delivered.
@@ -29,7 +27,6 @@ func init() {
 		{CodeDefaultBranch, Invalid, "the recorded default branch does not exist in the repository"},
 		{CodeLaunch, Failed, "an agent's executable cannot be started"},
 		{CodePromptTooLarge, Invalid, "a prompt is larger than the binding allows"},
-		{CodeWorkspaceMissing, Invalid, "a binding's workspace does not exist"},
 		{CodeProcessUnknown, Storage, "the fate of a recorded process cannot be told"},
 		{CodePermissionGone, Forbidden, "a permission request can no longer be answered"},
 		{CodePlatform, Failed, "the machine cannot do what is needed"},

@@ -1,0 +1,237 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"greatminds/contract"
+	"greatminds/internal/refusal"
+)
+
+// ErrBranchMoved is a branch that moved between the planning of a merge and its making. Nothing
+// is left half done: the merge has to be computed again.
+var ErrBranchMoved = errors.New("the branch moved since the merge was computed")
+
+// MergeRequest says which verified task to merge.
+type MergeRequest struct {
+	Git     *Git
+	Project contract.Project
+	Policy  contract.Worktrees
+	Task    ID
+	// Message is the merge commit's message.
+	Message string
+	// When is the time of both commits. The same inputs and time give the same ids, unless a
+	// signing program adds something of its own.
+	When time.Time
+}
+
+// MergePlan is a merge that is computed but not made: everything that recovery compares with,
+// fit to be recorded before anything moves. Its objects are in the repository already.
+type MergePlan struct {
+	// Branch is the full name of the branch merged into, Old the commit it is at.
+	Branch string `json:"branch"`
+	Old    string `json:"old"`
+	// TaskBranch is the full name of the task's branch, TaskOld the commit it is at, Theirs the
+	// commit that is merged: TaskOld, or the overlay commit on it that holds what the worktree
+	// had uncommitted.
+	TaskBranch string `json:"task_branch"`
+	TaskOld    string `json:"task_old"`
+	Theirs     string `json:"theirs"`
+	// Commit is the merge, with Tree and Parents. All are empty when Nothing.
+	Commit  string   `json:"commit,omitempty"`
+	Tree    string   `json:"tree,omitempty"`
+	Parents []string `json:"parents,omitempty"`
+	// Nothing says that the branch contains the task's work already.
+	Nothing bool `json:"nothing,omitempty"`
+	// Root is the folder git is asked in, Worktree the task's worktree ("" when there is none).
+	Root     string `json:"root"`
+	Worktree string `json:"worktree,omitempty"`
+
+	git *Git
+}
+
+// With returns the plan ready to be performed by g, as after reading it from a record.
+func (m MergePlan) With(g *Git) MergePlan {
+	m.git = g
+	return m
+}
+
+// Overlay reports whether the worktree held uncommitted work.
+func (m MergePlan) Overlay() bool { return m.Theirs != m.TaskOld }
+
+// MergeConflict is a merge that git cannot make by itself. Nothing has changed.
+type MergeConflict struct {
+	Branch string
+	Task   ID
+	// Files are the paths in conflict, sorted as git lists them.
+	Files []string
+}
+
+// Error names the branch and the files.
+func (c *MergeConflict) Error() string {
+	return fmt.Sprintf("task %s does not merge into %s: conflicts in %s", c.Task, c.Branch, nameSome(c.Files))
+}
+
+// Unwrap gives the conflict its refusal code.
+func (c *MergeConflict) Unwrap() error {
+	return &refusal.Refusal{Code: refusal.CodeMergeConflict, What: c.Error(),
+		Remedy: fmt.Sprintf("bring the task branch up to date with %s and resolve the files there", c.Branch)}
+}
+
+// ComputeMerge computes the merge of a task's work into the default branch and makes its
+// commits, without moving a branch, an index or a file. It fails with a *MergeConflict where
+// git finds conflicts, and with a refusal that names what is in the way otherwise; both mean
+// that nothing has changed but for unreferenced objects.
+// Spec: design of the merge, points 1 to 4.
+func ComputeMerge(ctx context.Context, r MergeRequest) (MergePlan, error) {
+	if err := r.Git.CheckVersion(ctx, r.Project.Root); err != nil {
+		return MergePlan{}, err
+	}
+	if s := strings.TrimSpace(r.Policy.MergeStrategy); s != "" && s != "--no-ff" {
+		return MergePlan{}, refusal.New(refusal.CodeMergeStrategy,
+			"set worktrees.merge_strategy to --no-ff, or leave it out", "the merge strategy %q is not supported", s)
+	}
+	m, place, err := locate(ctx, r)
+	if err != nil {
+		return MergePlan{}, err
+	}
+	if m.Worktree != "" {
+		err = r.Git.overlay(ctx, r, place, &m)
+	}
+	if err != nil {
+		return MergePlan{}, err
+	}
+	if m.Nothing, err = r.Git.isAncestor(ctx, m.Root, m.Theirs, m.Old); err != nil || m.Nothing {
+		return m, err
+	}
+	if err := r.Git.mergeTree(ctx, r, &m); err != nil {
+		return MergePlan{}, err
+	}
+	return m, r.Git.mergeCommit(ctx, r, &m)
+}
+
+// locate finds both branches and the worktree.
+func locate(ctx context.Context, r MergeRequest) (MergePlan, worktreePlace, error) {
+	place := placeOf(r.Project, r.Policy, r.Task)
+	m := MergePlan{Branch: "refs/heads/" + r.Policy.DefaultBranch, TaskBranch: place.ref(), Root: r.Project.Root, git: r.Git}
+	var err error
+	if m.Old, err = r.Git.defaultHead(ctx, m.Root, r.Policy.DefaultBranch); err != nil {
+		return m, place, err
+	}
+	if _, err := os.Lstat(place.path); err == nil {
+		common, err := r.Git.commonDir(ctx, m.Root)
+		if err != nil {
+			return m, place, err
+		}
+		ws, err := r.Git.verifyWorktree(ctx, place, common)
+		if err != nil {
+			return m, place, err
+		}
+		m.Worktree, m.TaskOld, m.Theirs = place.path, ws.Head, ws.Head
+		return m, place, nil
+	}
+	if m.TaskOld, err = r.Git.commit(ctx, m.Root, place.ref()); err != nil {
+		return m, place, err
+	}
+	if m.TaskOld == "" {
+		return m, place, refusal.New(refusal.CodeMergeBranchMissing,
+			fmt.Sprintf("where the work is somewhere else, run `git branch %s COMMIT`; where there is none, `git branch %s %s`",
+				place.branch, place.branch, r.Policy.DefaultBranch),
+			"task %s has neither the worktree %s nor the branch %s: nothing tells what to merge", r.Task, place.path, place.branch)
+	}
+	m.Theirs = m.TaskOld
+	return m, place, nil
+}
+
+func (g *Git) isAncestor(ctx context.Context, dir, a, b string) (bool, error) {
+	out, err := g.run(ctx, gitCall{dir: dir, codes: []int{1}, args: []string{"merge-base", "--is-ancestor", a, b}})
+	return err == nil && out.Code == 0, err
+}
+
+// mergeTree computes the merged tree.
+func (g *Git) mergeTree(ctx context.Context, r MergeRequest, m *MergePlan) error {
+	dir := m.Worktree
+	if dir == "" {
+		dir = m.Root
+	}
+	out, err := g.run(ctx, gitCall{step: "git.merge-tree", dir: dir, long: true, codes: []int{1},
+		args: []string{"merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", m.Old, m.Theirs}})
+	if err != nil {
+		return fmt.Errorf("merge of task %s: %w", r.Task, err)
+	}
+	fields := strings.Split(string(out.Stdout), "\x00")
+	if !isObjectID(fields[0]) {
+		// A status of 1 without a tree is git's own failure, not a conflict.
+		failed := &gitError{dir: dir, args: []string{"merge-tree"}, code: out.Code, stderr: shorten(out.Stderr)}
+		return &refusal.Refusal{Code: refusal.CodeGitFailed, What: failed.Error(), Err: failed,
+			Remedy: "put right what git names, then try again"}
+	}
+	if out.Code == 1 {
+		return &MergeConflict{Branch: r.Policy.DefaultBranch, Task: r.Task, Files: conflictFiles(fields[1:])}
+	}
+	m.Tree = fields[0]
+	changes, err := g.treeChanges(ctx, dir, m.Old, m.Tree)
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		if c.submodule() {
+			return refusal.New(refusal.CodeMergeSubmodule,
+				fmt.Sprintf("merge %s into %s by hand; the task then goes on by itself", strings.TrimPrefix(m.TaskBranch, "refs/heads/"), r.Policy.DefaultBranch),
+				"the merge of task %s changes the submodule %s, which is left to a person", r.Task, c.path)
+		}
+	}
+	return nil
+}
+
+// conflictFiles reads the names up to the empty field that ends them.
+func conflictFiles(fields []string) []string {
+	var files []string
+	for _, f := range fields {
+		if f == "" {
+			break
+		}
+		if len(files) == 0 || files[len(files)-1] != f {
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+func isObjectID(s string) bool {
+	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// indexCopy copies a worktree's index into a temporary folder and returns the environment that
+// makes git use it.
+func (g *Git) indexCopy(ctx context.Context, worktree, tmp string) ([]string, error) {
+	dir, err := g.gitDir(ctx, worktree)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(tmp, "index")
+	env := []string{"GIT_INDEX_FILE=" + path}
+	from := filepath.Join(dir, "index")
+	info, err := os.Stat(from)
+	if os.IsNotExist(err) {
+		return env, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		return nil, err
+	}
+	// Git tells a file that changed within the index's own time slice by that time: a younger
+	// copy would make it take such a file for unchanged.
+	return env, os.Chtimes(path, info.ModTime(), info.ModTime())
+}

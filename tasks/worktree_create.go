@@ -1,0 +1,175 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"greatminds/internal/refusal"
+)
+
+// createWorktree makes the worktree of a task where nothing stands yet.
+//
+// The checkout is a step of its own, after an empty worktree: so the hook that a checkout
+// triggers has a bound of its own, and a checkout cut short is told from a finished one (no
+// index) and can be taken up again.
+func createWorktree(ctx context.Context, w WorktreeRequest, place worktreePlace) error {
+	branch, err := w.Git.commit(ctx, w.Project.Root, place.ref())
+	if err != nil {
+		return err
+	}
+	args := []string{"worktree", "add", "--no-checkout"}
+	forced, err := checkPlaceFree(ctx, w, place)
+	if err != nil {
+		return err
+	}
+	if forced {
+		args = append(args, "--force")
+	}
+	if branch != "" {
+		args = append(args, place.path, place.branch)
+	} else {
+		base, err := baseCommit(ctx, w)
+		if err != nil {
+			return err
+		}
+		args = append(args, "--no-track", "-b", place.branch, place.path, base)
+	}
+	if err := w.Git.Disk.MkdirAll(filepath.Dir(place.path), 0o755); err != nil {
+		return fmt.Errorf("folder of worktrees: %w", err)
+	}
+	if _, err := w.Git.run(ctx, gitCall{step: "git.worktree-add", dir: w.Project.Root, args: args}); err != nil {
+		return fmt.Errorf("worktree of task %s: %w", place.id, err)
+	}
+	return w.Git.firstCheckout(ctx, place)
+}
+
+// checkPlaceFree refuses where the branch is checked out elsewhere, and tells whether git still
+// lists a worktree at this place whose folder is gone.
+func checkPlaceFree(ctx context.Context, w WorktreeRequest, place worktreePlace) (bool, error) {
+	all, err := w.Git.checkouts(ctx, w.Project.Root)
+	if err != nil {
+		return false, err
+	}
+	gone := false
+	for _, c := range all {
+		here := samePlace(c.path, place.path)
+		switch {
+		case here && c.locked && c.reason != "initializing":
+			return false, refusal.New(refusal.CodeWorktreeLocked,
+				fmt.Sprintf("bring the folder back, or run `git worktree unlock %s`", c.path),
+				"the worktree %s of task %s is locked and its folder is not there: %s", c.path, place.id, c.reason)
+		case here:
+			gone = true
+		case c.ref == place.ref():
+			return false, refusal.New(refusal.CodeBranchCheckedOut,
+				fmt.Sprintf("switch %s to another branch", c.path),
+				"branch %s of task %s is checked out in %s", place.branch, place.id, c.path)
+		}
+	}
+	return gone, nil
+}
+
+// samePlace compares paths of which the last element may be missing.
+func samePlace(a, b string) bool {
+	return filepath.Base(a) == filepath.Base(b) && (filepath.Dir(a) == filepath.Dir(b) || sameFile(filepath.Dir(a), filepath.Dir(b)))
+}
+
+// baseCommit is where a new task branch starts: the latest plan's base_commit, else the default
+// branch.
+func baseCommit(ctx context.Context, w WorktreeRequest) (string, error) {
+	if base := w.Task.Latest("plan").Text("base_commit"); base != "" {
+		id, err := w.Git.commit(ctx, w.Project.Root, base)
+		if err == nil && id == "" {
+			err = refusal.New(refusal.CodeBaseCommitUnknown, "file a plan block with a commit of this repository",
+				"the plan of task %s names base_commit %q, which is no commit in %s", w.Task.ID, base, w.Project.Root)
+		}
+		return id, err
+	}
+	return w.Git.defaultHead(ctx, w.Project.Root, w.Policy.DefaultBranch)
+}
+
+// defaultHead is the commit of the default branch.
+func (g *Git) defaultHead(ctx context.Context, root, branch string) (string, error) {
+	id, err := g.commit(ctx, root, "refs/heads/"+branch)
+	if err == nil && id == "" {
+		err = refusal.New(refusal.CodeDefaultBranchMissing,
+			"commit once on it, or set worktrees.default_branch in coordination/coord.yaml to the right branch",
+			"the default branch %q has no commit in %s", branch, root)
+	}
+	return id, err
+}
+
+// firstCheckout fills a new, empty worktree and runs the hook that a checkout runs.
+func (g *Git) firstCheckout(ctx context.Context, place worktreePlace) error {
+	_, err := g.run(ctx, gitCall{step: "git.worktree-checkout", dir: place.path, long: true,
+		args: []string{"read-tree", "-m", "-u", "HEAD"}})
+	if err != nil {
+		return fmt.Errorf("checkout of the worktree of task %s: %w", place.id, err)
+	}
+	head, err := g.commit(ctx, place.path, "HEAD")
+	if err != nil {
+		return err
+	}
+	return g.hook(ctx, hookCall{name: "post-checkout", dir: place.path,
+		args: []string{strings.Repeat("0", len(head)), head, "1"}})
+}
+
+// resumeCheckout takes up the first checkout of a worktree where it was cut short. A worktree
+// that is not ours to finish is left for verifyWorktree to name.
+func (g *Git) resumeCheckout(ctx context.Context, place worktreePlace, common string) error {
+	if checkWorktreeFolder(place) != nil {
+		return nil
+	}
+	if found, err := g.commonDir(ctx, place.path); err != nil || !sameFile(found, common) {
+		return nil
+	}
+	dir, err := g.gitDir(ctx, place.path)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "index")); !os.IsNotExist(err) {
+		return nil
+	}
+	if lock := indexLock(dir); lock != "" {
+		return refusal.New(refusal.CodeWorktreeUnfinished,
+			fmt.Sprintf("if no git runs there, remove %s", lock),
+			"the first checkout of the worktree %s of task %s was cut short, and %s exists", place.path, place.id, lock)
+	}
+	if ref, err := g.headRef(ctx, place.path); err != nil || ref != place.ref() {
+		return err
+	}
+	if err = g.firstCheckout(ctx, place); err == nil {
+		return nil
+	}
+	var failed *gitError
+	if !errors.As(err, &failed) {
+		return err
+	}
+	return g.finishFirstCheckout(ctx, place, err)
+}
+
+// finishFirstCheckout completes a checkout in which files stand already, but only when each of
+// them holds what the commit has for it: then nobody's bytes are overwritten.
+func (g *Git) finishFirstCheckout(ctx context.Context, place worktreePlace, cause error) error {
+	names, err := g.treeEntries(ctx, place.path, "HEAD")
+	if err != nil {
+		return err
+	}
+	states, err := g.classify(ctx, place.path, names)
+	if err != nil {
+		return err
+	}
+	if others := states.others(); len(others) > 0 {
+		return &refusal.Refusal{Code: refusal.CodeWorktreeUnfinished, Err: cause,
+			What: fmt.Sprintf("the first checkout of the worktree %s of task %s was cut short, and it holds other contents in %s",
+				place.path, place.id, nameSome(others)),
+			Remedy: fmt.Sprintf("keep what you need of it, then run `git worktree remove --force %s`", place.path)}
+	}
+	_, err = g.run(ctx, gitCall{step: "git.worktree-restore", dir: place.path, long: true,
+		args: []string{"restore", "--source=HEAD", "--staged", "--worktree", "--", ":/"}})
+	return err
+}
