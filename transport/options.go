@@ -1,7 +1,9 @@
 package transport
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -19,6 +21,8 @@ const (
 	DefaultDrainTimeout = 100 * time.Millisecond
 	// DefaultWriteTimeout is how long the agent may leave one message unread.
 	DefaultWriteTimeout = 30 * time.Second
+	// DefaultSettleTimeout is how long one update may stay unhandled.
+	DefaultSettleTimeout = 5 * time.Second
 	// MaxPermissionBytes is the size of the largest permission request that is put to the
 	// handler; a larger one is refused to the agent and never cut.
 	// Spec: "Operator permission requests".
@@ -28,6 +32,9 @@ const (
 	// MaxStderrTail is how many bytes of standard error are kept, the last ones.
 	MaxStderrTail = 32 << 10
 )
+
+// maxMaxLine leaves room for our own envelope below the SDK's limit of 10 MiB.
+const maxMaxLine = 9 << 20
 
 // Options say whom to talk to, and what the session must be like.
 type Options struct {
@@ -67,6 +74,45 @@ type Options struct {
 	WriteTimeout time.Duration
 	// DrainTimeout bounds reading standard output after the agent ended.
 	DrainTimeout time.Duration
+	// SettleTimeout is how long the handler may take for one update before the connection is
+	// given up.
+	SettleTimeout time.Duration
+}
+
+// filled returns the options with the defaults in place, or what is wrong with them.
+func (o Options) filled() (Options, *Error) {
+	if o.Stdin == nil || o.Stdout == nil {
+		return o, &Error{Kind: Transport, Phase: PhasePreflight, What: "no pipes to the agent"}
+	}
+	if !filepath.IsAbs(o.Cwd) {
+		return o, &Error{Kind: Configuration, Phase: PhasePreflight,
+			What: fmt.Sprintf("workspace %q is no absolute path", o.Cwd)}
+	}
+	if o.MaxLine <= 0 {
+		o.MaxLine = DefaultMaxLine
+	}
+	o.MaxLine = min(o.MaxLine, maxMaxLine)
+	for _, d := range []struct {
+		span  *time.Duration
+		usual time.Duration
+	}{
+		{&o.RequestTimeout, DefaultRequestTimeout}, {&o.CancelGrace, DefaultCancelGrace},
+		{&o.WriteTimeout, DefaultWriteTimeout}, {&o.DrainTimeout, DefaultDrainTimeout},
+		{&o.SettleTimeout, DefaultSettleTimeout},
+	} {
+		if *d.span <= 0 {
+			*d.span = d.usual
+		}
+	}
+	return o, nil
+}
+
+// now returns the time for stamps, zero where nobody wants them.
+func (o Options) now() time.Time {
+	if o.Now == nil {
+		return time.Time{}
+	}
+	return o.Now()
 }
 
 // Stage is a boundary that is reported once. Spec: "Durable run-stage timing".

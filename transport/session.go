@@ -2,20 +2,21 @@ package transport
 
 import (
 	"context"
-	"errors"
-	"time"
+	"slices"
 )
 
-// Session is one open ACP session. Its methods may be called from any goroutine.
-type Session struct{}
+// Session is one ACP session over one agent process. Its methods may be called from any
+// goroutine, and after Close.
+type Session struct{ conn *conn }
 
 // Negotiated is what the handshake agreed on.
+// Spec: "Managed protocol diagnostics".
 type Negotiated struct {
-	// ProtocolVersion is always 1.
+	// ProtocolVersion is 1, or what the agent answered when the handshake failed for it.
 	ProtocolVersion int
 	// AgentName and AgentVersion are the agent's own words, cut to 256 bytes.
 	AgentName, AgentVersion string
-	// Capabilities holds the flags of an allowlist, by dotted path.
+	// Capabilities holds the flags of an allowlist, by dotted path into agentCapabilities.
 	Capabilities map[string]bool
 	// AuthMethods are the advertised method ids, AuthMethod the one that was called.
 	AuthMethods []string
@@ -31,93 +32,70 @@ type Strategy string
 
 // The strategies, as the run's outcome records them.
 const (
-	NewContext         Strategy = "new_context"
-	Loaded             Strategy = "loaded"
+	NewContext Strategy = "new_context"
+	Loaded     Strategy = "loaded"
+	// NewLoadUnavailable: a session was to be loaded, but the agent does not offer loading.
 	NewLoadUnavailable Strategy = "new_load_unavailable"
 )
 
-// Turn is what is known of a prompt turn, also when it failed.
-type Turn struct {
-	// StopReason is the agent's, cut to 128 bytes; empty when none came.
-	StopReason string
-	// Known says that StopReason is one of protocol version 1.
-	Known bool
-	// Tokens is the usage in the answer.
-	Tokens Tokens
-	// Updates, Chunks, TextBytes and Gaps count what came during the turn: all updates, the
-	// agent's message chunks, the bytes of their text, and messages lost for their size.
-	Updates, Chunks int
-	TextBytes       int64
-	Gaps            int
-	// CancelSent says that session/cancel was sent.
-	CancelSent bool
-	// Took is the time from the request to its answer or failure.
-	Took time.Duration
+// ID returns the session's id, empty until the agent gave one.
+func (s *Session) ID() string { return s.conn.session() }
+
+// Negotiated returns what the handshake agreed on, as far as it came.
+func (s *Session) Negotiated() Negotiated {
+	c := s.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.negotiated
+	n.AuthMethods = slices.Clone(n.AuthMethods)
+	return n
 }
-
-// ToolObservation is one tool call or update, without any of the agent's text.
-type ToolObservation struct {
-	At                          time.Time
-	Phase                       Phase
-	Update                      string
-	Reference                   string
-	ToolKind, Status            string
-	ContentCount, LocationCount int
-}
-
-// Stats is a copy of the session's counters.
-type Stats struct {
-	// Updates counts all updates, Replayed those of a load, PromptUpdates those of turns, and
-	// LateUpdates those after the last turn's answer.
-	Updates, Replayed, PromptUpdates, LateUpdates int64
-	// Unknown counts updates of unknown kind or form, Extensions other notifications.
-	Unknown, Extensions int64
-	// GarbageLines and GarbageBytes count what was no protocol message.
-	GarbageLines, GarbageBytes int64
-	// Gaps counts notifications lost because they were too large.
-	Gaps int64
-	// Repaired counts envelopes that were put right, StrayReplies answers to nothing.
-	Repaired, StrayReplies int64
-	// Rejected counts requests of the agent that were answered with an error.
-	Rejected int64
-	// Permissions counts questions put to the handler; InputNeeded those that had no handler.
-	Permissions, InputNeeded int64
-	// Panics counts recovered panics of the handler.
-	Panics int64
-	// PrePromptActivity says that something came before the first prompt.
-	PrePromptActivity bool
-	// LastActivity is when the last message came; zero when none.
-	LastActivity time.Time
-	// Tools are the first 64 distinct tool observations; ToolsTruncated says there were more.
-	Tools          []ToolObservation
-	ToolsTruncated bool
-	// Usage is the last usage_update; nil when there was none.
-	Usage   *UsageReport
-	UsageAt time.Time
-}
-
-var errNotBuilt = errors.New("transport: not built yet")
-
-// Open makes the handshake and returns a session that is ready for a prompt.
-func Open(ctx context.Context, o Options) (*Session, error) { return nil, errNotBuilt }
-
-// ID returns the session's id.
-func (s *Session) ID() string { return "" }
-
-// Negotiated returns what the handshake agreed on.
-func (s *Session) Negotiated() Negotiated { return Negotiated{} }
 
 // Stats returns a copy of the counters.
-func (s *Session) Stats() Stats { return Stats{} }
+func (s *Session) Stats() Stats {
+	st := s.conn.stats.snapshot()
+	_, st.StderrBytes = s.conn.errTail.bytes()
+	return st
+}
 
-// Prompt runs one turn.
-func (s *Session) Prompt(ctx context.Context, text string) (Turn, error) { return Turn{}, errNotBuilt }
+// StderrTail returns the last 32 KiB of the agent's standard error. Not redacted, and not
+// safe to show on a terminal.
+func (s *Session) StderrTail() []byte {
+	kept, _ := s.conn.errTail.bytes()
+	return kept
+}
 
-// Cancel asks the agent to end the turn.
-func (s *Session) Cancel(ctx context.Context) error { return errNotBuilt }
+// Done is closed when the connection is dead: the agent ended, broke the protocol, stopped
+// reading, or the session was closed. [Session.Err] says why.
+func (s *Session) Done() <-chan struct{} { return s.conn.dead }
 
-// Close ends the connection.
-func (s *Session) Close(ctx context.Context) error { return errNotBuilt }
+// Err returns why the connection is dead, nil while it is not.
+func (s *Session) Err() error {
+	c := s.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cause == nil {
+		return nil
+	}
+	return c.cause
+}
 
-// StderrTail returns the last bytes of standard error.
-func (s *Session) StderrTail() []byte { return nil }
+// CloseInput ends the agent's standard input, which asks it to end, and goes on reading what
+// it still says. What is queued is written first, at most until ctx ends.
+func (s *Session) CloseInput(ctx context.Context) error {
+	err := s.conn.out.flush(ctx)
+	s.conn.out.shut()
+	return err
+}
+
+// Close ends the connection and returns when all its goroutines have ended. It takes at most
+// a few times [Options.DrainTimeout], or until ctx ends when a handler does not return,
+// which is an error. An open turn ends with a failure, its questions with cancelled. What an
+// ended agent has left in its pipes is read first; of a living one nothing more is.
+func (s *Session) Close(ctx context.Context) error { return s.conn.close(ctx) }
+
+func (c *conn) session() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sessionID
+}

@@ -1,0 +1,272 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	acp "github.com/coder/acp-go-sdk"
+)
+
+// Turn is what is known of a prompt turn, also when it failed.
+type Turn struct {
+	// StopReason is the agent's, cut to 128 bytes; empty when none came. It is an observation:
+	// agents end failed turns with end_turn, and call a rejected permission cancelled.
+	StopReason string
+	// Known says that StopReason is one of protocol version 1.
+	Known bool
+	// Tokens is the usage in the answer.
+	Tokens Tokens
+	// Updates, Chunks, TextBytes and Gaps count what came during the turn: all updates, the
+	// agent's message chunks, the bytes of their text, and messages lost for their size.
+	Updates, Chunks int
+	TextBytes       int64
+	Gaps            int
+	// InputNeeded counts questions that were cancelled because there is no handler.
+	InputNeeded int
+	// CancelSent says that session/cancel was sent.
+	CancelSent bool
+	// Took is the time from the request to its answer or failure.
+	Took time.Duration
+}
+
+// turn is an open prompt turn; its fields are under the connection's lock.
+type turn struct {
+	sum Turn
+	// asked is closed when the owner asks to cancel, over when questions of the turn count no
+	// more: it was answered or cancelled, or the session closes.
+	asked, over       chan struct{}
+	wasAsked, wasOver bool
+}
+
+// end ends the turn's questions; the connection's lock is held.
+func (t *turn) end() {
+	if !t.wasOver {
+		t.wasOver = true
+		close(t.over)
+	}
+}
+
+func (t *turn) endLocked(c *conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t.end()
+}
+
+// openTurn returns the turn to which a question may belong now, or nil.
+func (c *conn) openTurn() *turn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.turn == nil || c.turn.wasOver {
+		return nil
+	}
+	return c.turn
+}
+
+// Prompt sends one prompt and waits for the turn's end. Every update that the agent sent
+// before its answer was handled when Prompt returns, also when the answer is an error.
+//
+// The end of ctx is the end of the turn's budget, not of the request: session/cancel is sent
+// once, open questions are answered with cancelled, and the agent has [Options.CancelGrace]
+// to give its stop reason. The error is then of kind Timeout or Cancelled in any case, and
+// Turn holds what is known. With a ctx that has ended already nothing is sent.
+//
+// One turn at a time: otherwise, and while the answer to an abandoned turn is awaited, it
+// fails with [ErrBusy]. A failed Handler.Update fails the turn with [ErrObservation].
+func (s *Session) Prompt(ctx context.Context, text string) (Turn, error) {
+	c := s.conn
+	if ctx.Err() != nil {
+		return Turn{}, ended(ctx, PhasePrompt, "the prompt was not sent")
+	}
+	if !utf8.ValidString(text) {
+		return Turn{}, &Error{Kind: Configuration, Phase: PhasePrompt, What: "the prompt is not valid UTF-8"}
+	}
+	t, k, err := c.beginTurn(acp.PromptRequest{
+		SessionId: acp.SessionId(s.ID()), Prompt: []acp.ContentBlock{acp.TextBlock(text)},
+	})
+	if err != nil {
+		return Turn{}, err
+	}
+	began := time.Now()
+	stopped := c.awaitTurn(ctx, t, k)
+	return c.endTurn(t, k, stopped, began)
+}
+
+func (c *conn) beginTurn(params acp.PromptRequest) (*turn, *call, error) {
+	t := &turn{asked: make(chan struct{}), over: make(chan struct{})}
+	c.mu.Lock()
+	if c.turn != nil || c.closing {
+		c.mu.Unlock()
+		return nil, nil, &Error{Kind: Protocol, Phase: PhasePrompt, What: "a turn is open", Err: ErrBusy}
+	}
+	c.turn, c.prompted = t, true
+	c.mu.Unlock()
+	k, err := c.begin(PhasePrompt, acp.AgentMethodSessionPrompt, params)
+	if err != nil {
+		c.mu.Lock()
+		c.turn = nil
+		c.mu.Unlock()
+		return nil, nil, err
+	}
+	return t, k, nil
+}
+
+// awaitTurn returns nil when the turn has its answer or the connection its failure, and why
+// the turn was given up otherwise.
+func (c *conn) awaitTurn(ctx context.Context, t *turn, k *call) *Error {
+	var stopped *Error
+	select {
+	case <-k.answered:
+	case <-k.done:
+	case <-c.dead:
+	case <-ctx.Done():
+		stopped = ended(ctx, PhasePrompt, "the turn did not end in time")
+	case <-t.asked:
+		stopped = &Error{Kind: Cancelled, Phase: PhasePrompt, What: "the turn was cancelled"}
+	}
+	if stopped != nil && c.isAnswered(k) {
+		stopped = nil // both at once: the answer counts
+	}
+	grace := c.o.SettleTimeout
+	if stopped != nil {
+		grace = c.o.CancelGrace
+		c.cancelTurn(t)
+	}
+	limit := time.NewTimer(grace)
+	defer limit.Stop()
+	select {
+	case <-k.done:
+	case <-c.dead:
+		// The reader gives up only after the answer, if there was one, was delivered.
+		select {
+		case <-k.done:
+		default:
+			stopped = first(stopped, c.failed(PhasePrompt))
+		}
+	case <-limit.C:
+		stopped = first(stopped, &Error{Kind: Protocol, Phase: PhasePrompt, Err: ErrObservation,
+			What: fmt.Sprintf("the updates before the answer were not handled within %s", grace)})
+	}
+	return stopped
+}
+
+func first(a, b *Error) *Error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// endTurn puts together what is known.
+func (c *conn) endTurn(t *turn, k *call, stopped *Error, began time.Time) (Turn, error) {
+	err := stopped
+	stop, used, answer := c.stopReason(k)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t.end()
+	c.turn, c.phase = nil, PhaseIdle
+	sum := t.sum
+	sum.Took = time.Since(began)
+	sum.StopReason, sum.Tokens = stop, used
+	sum.Known = slices.Contains(stopReasons, stop)
+	if err == nil {
+		err = answer
+	}
+	if err == nil && c.unrecorded != nil {
+		err = &Error{Kind: Protocol, Phase: PhasePrompt, What: "the turn was not recorded", Err: c.unrecorded}
+	}
+	if err == nil && t.wasAsked {
+		err = &Error{Kind: Cancelled, Phase: PhasePrompt, What: "the turn was cancelled"}
+	}
+	if err != nil {
+		return sum, err
+	}
+	return sum, nil
+}
+
+// stopReasons are those of protocol version 1.
+var stopReasons = []string{"end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"}
+
+// stopReason reads the answer of a prompt that may not have one yet. One that comes later is
+// kept in the statistics: a late stop reason is evidence.
+func (c *conn) stopReason(k *call) (string, Tokens, *Error) {
+	c.mu.Lock()
+	k.abandoned = !k.isDone
+	c.mu.Unlock()
+	if k.abandoned {
+		return "", Tokens{Reading: Missing}, nil
+	}
+	return c.readStop(k)
+}
+
+// late keeps the stop reason of an abandoned turn.
+func (c *conn) late(k *call) {
+	if stop, _, err := c.readStop(k); err == nil {
+		c.stats.add(func(s *Stats) { s.LateStopReason = stop })
+	}
+}
+
+func (c *conn) readStop(k *call) (string, Tokens, *Error) {
+	result, err := c.outcome(k)
+	if err != nil {
+		return "", Tokens{Reading: Missing}, err
+	}
+	used := tokens(member(result, "usage"))
+	stop := cut(text(member(result, "stopReason")), maxWord)
+	if stop == "" {
+		return "", used, &Error{Kind: Protocol, Phase: PhasePrompt, What: "the answer has no stop reason"}
+	}
+	return stop, used, nil
+}
+
+// cancelTurn sends session/cancel once; the turn's questions are answered behind it.
+func (c *conn) cancelTurn(t *turn) {
+	c.mu.Lock()
+	if t.sum.CancelSent || t.wasOver || c.cause != nil {
+		t.end()
+		c.mu.Unlock()
+		return
+	}
+	t.sum.CancelSent = true
+	id := c.sessionID
+	c.mu.Unlock()
+	// Not waited for, and where it cannot be queued the agent is not reading anyway.
+	_ = c.sdk.SendNotification(context.Background(), acp.AgentMethodSessionCancel,
+		acp.CancelNotification{SessionId: acp.SessionId(id)})
+	t.endLocked(c)
+}
+
+// Cancel asks the agent to end the open turn: session/cancel once, and every open question
+// answered with cancelled. It does not wait for the agent; [Session.Prompt] returns with
+// kind Cancelled within [Options.CancelGrace]. Without an open turn it does nothing.
+func (s *Session) Cancel(ctx context.Context) error {
+	c := s.conn
+	if ctx.Err() != nil {
+		return ended(ctx, PhasePrompt, "the cancel was not sent")
+	}
+	c.mu.Lock()
+	t := c.turn
+	if t == nil || t.wasOver {
+		c.mu.Unlock()
+		return nil
+	}
+	if !t.wasAsked {
+		t.wasAsked = true
+		defer close(t.asked)
+	}
+	c.mu.Unlock()
+	c.cancelTurn(t)
+	return nil
+}
+
+// ended turns the end of a context into an error.
+func ended(ctx context.Context, phase Phase, what string) *Error {
+	kind := Cancelled
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		kind = Timeout
+	}
+	return &Error{Kind: kind, Phase: phase, What: what, Err: context.Cause(ctx)}
+}

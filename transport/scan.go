@@ -1,0 +1,340 @@
+package transport
+
+import (
+	"bytes"
+	"encoding/json"
+	"unicode/utf8"
+)
+
+// maxDepth bounds nesting. The SDK's decoder would take 10000; nobody means more than this.
+const maxDepth = 1000
+
+// skipSpace returns the index of the first byte at or after i that is no JSON white space.
+func skipSpace(b []byte, i int) int {
+	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\r' || b[i] == '\n') {
+		i++
+	}
+	return i
+}
+
+// skipValue returns the index after the JSON value that starts at b[i], or -1 when there is
+// no complete and valid one. It accepts what encoding/json accepts, down to maxDepth; what it
+// accepts can therefore be handed to the SDK without its decoder failing.
+func skipValue(b []byte, i, depth int) int {
+	if i >= len(b) || depth > maxDepth {
+		return -1
+	}
+	switch b[i] {
+	case '"':
+		return skipString(b, i)
+	case '{':
+		return skipObject(b, i, depth)
+	case '[':
+		return skipArray(b, i, depth)
+	case 't':
+		return skipWord(b, i, "true")
+	case 'f':
+		return skipWord(b, i, "false")
+	case 'n':
+		return skipWord(b, i, "null")
+	}
+	return skipNumber(b, i)
+}
+
+func skipWord(b []byte, i int, word string) int {
+	if len(b)-i < len(word) || string(b[i:i+len(word)]) != word {
+		return -1
+	}
+	return i + len(word)
+}
+
+func skipString(b []byte, i int) int {
+	for i++; i < len(b); i++ {
+		switch c := b[i]; {
+		case c == '"':
+			return i + 1
+		case c == '\\':
+			if i = skipEscape(b, i); i < 0 {
+				return -1
+			}
+		case c < 0x20:
+			return -1
+		}
+	}
+	return -1
+}
+
+// skipEscape returns the index of the last byte of the escape that starts at b[i].
+func skipEscape(b []byte, i int) int {
+	if i+1 >= len(b) {
+		return -1
+	}
+	switch b[i+1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return i + 1
+	case 'u':
+		if i+5 >= len(b) {
+			return -1
+		}
+		for _, c := range b[i+2 : i+6] {
+			if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F') {
+				return -1
+			}
+		}
+		return i + 5
+	}
+	return -1
+}
+
+func skipDigits(b []byte, i int) int {
+	for i < len(b) && b[i] >= '0' && b[i] <= '9' {
+		i++
+	}
+	return i
+}
+
+func skipNumber(b []byte, i int) int {
+	if i < len(b) && b[i] == '-' {
+		i++
+	}
+	from := i
+	if i = skipDigits(b, i); i == from || (b[from] == '0' && i > from+1) {
+		return -1
+	}
+	if i < len(b) && b[i] == '.' {
+		from = i + 1
+		if i = skipDigits(b, from); i == from {
+			return -1
+		}
+	}
+	if i < len(b) && (b[i] == 'e' || b[i] == 'E') {
+		i++
+		if i < len(b) && (b[i] == '+' || b[i] == '-') {
+			i++
+		}
+		from = i
+		if i = skipDigits(b, i); i == from {
+			return -1
+		}
+	}
+	return i
+}
+
+func skipObject(b []byte, i, depth int) int {
+	m := members{b: b, i: i, depth: depth}
+	for m.next() {
+	}
+	return m.end()
+}
+
+func skipArray(b []byte, i, depth int) int {
+	e := elements{b: b, i: i, depth: depth}
+	for e.next() {
+	}
+	return e.end()
+}
+
+// members walks the members of the object that starts at b[i]; the walk validates.
+type members struct {
+	b     []byte
+	i     int
+	depth int
+	state int8 // 0 before '{', 1 inside, 2 after '}', -1 malformed
+	// key is the raw key without its quotes, value the raw value.
+	key, value []byte
+}
+
+// next moves to the next member; false at the object's end and at the first fault.
+func (m *members) next() bool {
+	b, i := m.b, m.i
+	switch m.state {
+	case 0:
+		if i >= len(b) || b[i] != '{' {
+			return m.fail()
+		}
+		i = skipSpace(b, i+1)
+		if i < len(b) && b[i] == '}' {
+			return m.close(i + 1)
+		}
+		m.state = 1
+	case 1:
+		i = skipSpace(b, i)
+		switch {
+		case i < len(b) && b[i] == '}':
+			return m.close(i + 1)
+		case i >= len(b) || b[i] != ',':
+			return m.fail()
+		}
+		i = skipSpace(b, i+1)
+	default:
+		return false
+	}
+	return m.member(i)
+}
+
+func (m *members) member(i int) bool {
+	b := m.b
+	if i >= len(b) || b[i] != '"' {
+		return m.fail()
+	}
+	k := skipString(b, i)
+	if k < 0 {
+		return m.fail()
+	}
+	m.key = b[i+1 : k-1]
+	if i = skipSpace(b, k); i >= len(b) || b[i] != ':' {
+		return m.fail()
+	}
+	i = skipSpace(b, i+1)
+	v := skipValue(b, i, m.depth+1)
+	if v < 0 {
+		return m.fail()
+	}
+	m.value, m.i = b[i:v], v
+	return true
+}
+
+func (m *members) fail() bool       { m.state = -1; return false }
+func (m *members) close(i int) bool { m.state, m.i = 2, i; return false }
+
+// end returns the index after the object once next has returned false, -1 when malformed.
+func (m *members) end() int {
+	if m.state != 2 {
+		return -1
+	}
+	return m.i
+}
+
+// elements walks the elements of the array that starts at b[i]; the walk validates.
+type elements struct {
+	b     []byte
+	i     int
+	depth int
+	state int8
+	value []byte
+}
+
+func (e *elements) next() bool {
+	b, i := e.b, e.i
+	switch e.state {
+	case 0:
+		if i >= len(b) || b[i] != '[' {
+			e.state = -1
+			return false
+		}
+		i = skipSpace(b, i+1)
+		if i < len(b) && b[i] == ']' {
+			e.state, e.i = 2, i+1
+			return false
+		}
+		e.state = 1
+	case 1:
+		i = skipSpace(b, i)
+		if i < len(b) && b[i] == ']' {
+			e.state, e.i = 2, i+1
+			return false
+		}
+		if i >= len(b) || b[i] != ',' {
+			e.state = -1
+			return false
+		}
+		i = skipSpace(b, i+1)
+	default:
+		return false
+	}
+	v := skipValue(b, i, e.depth+1)
+	if v < 0 {
+		e.state = -1
+		return false
+	}
+	e.value, e.i = b[i:v], v
+	return true
+}
+
+func (e *elements) end() int {
+	if e.state != 2 {
+		return -1
+	}
+	return e.i
+}
+
+// count returns how many elements the array in raw has, 0 when it is no array.
+func count(raw []byte) int {
+	n := 0
+	for e := (elements{b: raw}); e.next(); {
+		n++
+	}
+	return n
+}
+
+// isObject, isArray and isString look at the first byte of a raw value.
+func isObject(raw []byte) bool { return len(raw) > 0 && raw[0] == '{' }
+func isArray(raw []byte) bool  { return len(raw) > 0 && raw[0] == '[' }
+func isString(raw []byte) bool { return len(raw) > 0 && raw[0] == '"' }
+
+// isNull says that a member is absent or null.
+func isNull(raw []byte) bool { return len(raw) == 0 || raw[0] == 'n' }
+
+// text returns the string in a raw JSON string, "" when raw is none. Invalid UTF-8 and lone
+// surrogates become U+FFFD.
+func text(raw []byte) string {
+	if !isString(raw) || len(raw) < 2 {
+		return ""
+	}
+	if inner := raw[1 : len(raw)-1]; bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) {
+		return string(inner)
+	}
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return ""
+	}
+	return s
+}
+
+// cut returns at most max bytes of s and never half a character.
+func cut(s string, max int) string {
+	if len(s) <= max {
+		return s
+	}
+	for max > 0 && !utf8.RuneStart(s[max]) {
+		max--
+	}
+	return s[:max]
+}
+
+// member returns one member of the object in raw; nil when there is none or it stands twice.
+func member(raw []byte, name string) []byte {
+	var found []byte
+	for m := (members{b: raw}); m.next(); {
+		if string(m.key) == name {
+			if found != nil {
+				return nil
+			}
+			found = m.value
+		}
+	}
+	return found
+}
+
+// repeats says that an object anywhere in raw has a member twice.
+func repeats(raw []byte) bool {
+	switch {
+	case isObject(raw):
+		seen := map[string]bool{}
+		for m := (members{b: raw}); m.next(); {
+			// Escapes could spell one name in two ways.
+			key := text(append(append([]byte{'"'}, m.key...), '"'))
+			if seen[key] || repeats(m.value) {
+				return true
+			}
+			seen[key] = true
+		}
+	case isArray(raw):
+		for e := (elements{b: raw}); e.next(); {
+			if repeats(e.value) {
+				return true
+			}
+		}
+	}
+	return false
+}
