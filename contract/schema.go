@@ -1,6 +1,10 @@
 package contract
 
-import "slices"
+import (
+	"slices"
+
+	"greatminds/internal/yamldoc"
+)
 
 // Schema is the workflow schema: queues, roles, transitions and everything else that the domain
 // decides from. It is immutable once parsed.
@@ -32,6 +36,9 @@ type Schema struct {
 	Layout              Layout
 	Stand               StandSettings
 	StandProfiles       StandProfiles
+
+	// document is the tree that it was read from, for showing it as JSON.
+	document *yamldoc.Node
 }
 
 // QueueKind says what a queue is for.
