@@ -24,14 +24,13 @@ const retryPause = 50 * time.Millisecond
 
 // Offline performs one call in this process, under the project's lease. It fails with an error
 // that wraps *durable.Held when another process holds the lease, and has then done nothing.
-type Offline func(ctx context.Context, p contract.Project, getenv func(string) string, c Call) (any, error)
+type Offline func(ctx context.Context, c Call) (any, error)
 
 // Route decides where a call runs: in the daemon when one answers, else in process under the
 // lease. It never goes around a lease that is held.
 // Spec: design "Who writes".
 type Route struct {
 	Project contract.Project
-	Getenv  func(string) string
 	// Offline is nil where calls never run in process.
 	Offline Offline
 	// Patience bounds the wait for a silent lease holder; zero for 10 s.
@@ -93,7 +92,7 @@ func (r Route) attempt(ctx, waiting context.Context, c Call) (result json.RawMes
 	if r.Offline == nil || c.Assigned() {
 		return nil, true, err
 	}
-	answer, err := r.Offline(ctx, r.Project, r.Getenv, c)
+	answer, err := r.Offline(ctx, c)
 	if leaseHeld(err) {
 		return nil, true, err
 	}

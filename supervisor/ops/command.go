@@ -46,7 +46,7 @@ func runCommand(ctx context.Context, r *request) (any, error) {
 	if args.Request == "" {
 		args.Request = runstore.CommandID(r.ID)
 	}
-	receipt := r.Store.View().Command(args.Request)
+	receipt := r.view().Command(args.Request)
 	if receipt == nil || receipt.RunID != r.run.ID || receipt.CommandID != args.Command {
 		var err error
 		if receipt, err = r.requestCommand(ctx, args); err != nil {
@@ -94,7 +94,7 @@ func (r *request) awaitCommand(c *runstore.Command, limit time.Duration) *runsto
 	defer timer.Stop()
 	for {
 		changed := r.Store.Changed()
-		if now := r.Store.View().Command(c.ID); now != nil {
+		if now := r.view().Command(c.ID); now != nil {
 			c = now
 		}
 		if c.Status != "queued" && c.Status != "starting" && c.Status != "running" {
@@ -127,7 +127,7 @@ func runCommandStatus(ctx context.Context, r *request) (any, error) {
 	if err := checkPreview(args.OutputLimit); err != nil {
 		return nil, err
 	}
-	receipt := r.Store.View().Command(args.Request)
+	receipt := r.view().Command(args.Request)
 	if r.run != nil && (receipt == nil || receipt.RunID != r.run.ID) {
 		return nil, refusal.New(refusal.CodeCredential, "ask for a request of your own run",
 			"request %q is none of run %s", args.Request, r.run.ID)

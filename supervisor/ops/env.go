@@ -40,10 +40,21 @@ type Env struct {
 	Hooks    tasks.Hooks
 	Evidence tasks.Evidence
 
+	// files is what was read of a store that another process may hold; nil where Store is open.
+	files *runstore.View
+
 	mu sync.Mutex
 	// inWork holds the request ids of changing calls in work; a second call of the same id waits
 	// for the first and then finds its receipt.
 	inWork map[string]chan struct{}
+}
+
+// view is the last durable state.
+func (e *Env) view() *runstore.View {
+	if e.files != nil {
+		return e.files
+	}
+	return e.Store.View()
 }
 
 // Daemon is what an operation asks of the process that performs it. None of the calls waits for

@@ -16,19 +16,14 @@ func runStatus(ctx context.Context, r *request) (any, error) {
 	if err := r.decode(&struct{}{}); err != nil {
 		return nil, err
 	}
-	return r.Status(r.Store.View())
-}
-
-// Status builds the document of `run status` over a view. It needs no store, so that a command
-// beside a hung daemon can call it over what it read from the files.
-func (e *Env) Status(v *runstore.View) (json.RawMessage, error) {
-	found, err := e.Tree.Discover()
+	v := r.view()
+	found, err := r.Tree.Discover()
 	if err != nil {
 		return nil, err
 	}
 	return status.Build(status.Input{
-		View: v, Tasks: found, Contract: e.Contract, Schema: e.Schema,
-		Dispatch: e.Dispatch(v, found), Alive: look,
+		View: v, Tasks: found, Contract: r.Contract, Schema: r.Schema,
+		Dispatch: r.Dispatch(v, found), Alive: look,
 	})
 }
 
@@ -52,11 +47,14 @@ func runEvents(ctx context.Context, r *request) (any, error) {
 		return nil, refusal.New(refusal.CodeUsage, "give a limit of 1 to 10000 and a wait of 0 to 600 seconds",
 			"limit %d with a wait of %g seconds is out of range", args.Limit, args.Wait)
 	}
+	if r.files != nil { // what was read once does not change
+		return notNil(r.files.Events(args.After, args.Limit)), nil
+	}
 	timer := time.NewTimer(time.Duration(args.Wait * float64(time.Second)))
 	defer timer.Stop()
 	for {
 		changed := r.Store.Changed()
-		if events := r.Store.View().Events(args.After, args.Limit); len(events) > 0 {
+		if events := r.view().Events(args.After, args.Limit); len(events) > 0 {
 			return events, nil
 		}
 		select {
@@ -69,6 +67,14 @@ func runEvents(ctx context.Context, r *request) (any, error) {
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// notNil makes an empty list [], never null.
+func notNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
 }
 
 // Shown is everything on record about one run.
@@ -87,11 +93,7 @@ func runShow(ctx context.Context, r *request) (any, error) {
 	if err := r.decode(&args); err != nil {
 		return nil, err
 	}
-	return Show(r.Store.View(), args.Run)
-}
-
-// Show collects everything on record about one run.
-func Show(v *runstore.View, id runstore.RunID) (*Shown, error) {
+	v, id := r.view(), args.Run
 	run, err := findRun(v, id)
 	if err != nil {
 		return nil, err
@@ -105,13 +107,7 @@ func Show(v *runstore.View, id runstore.RunID) (*Shown, error) {
 			shown.Operations = append(shown.Operations, o)
 		}
 	}
-	// An empty list is [], never null.
-	if shown.Commands == nil {
-		shown.Commands = []*runstore.Command{}
-	}
-	if shown.Permissions == nil {
-		shown.Permissions = []*runstore.Permission{}
-	}
+	shown.Commands, shown.Permissions = notNil(shown.Commands), notNil(shown.Permissions)
 	return shown, nil
 }
 

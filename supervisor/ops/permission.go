@@ -22,7 +22,7 @@ func runPermission(ctx context.Context, r *request) (any, error) {
 	if err := r.decode(&args); err != nil {
 		return nil, err
 	}
-	return findPermission(r.Store.View(), args.Request)
+	return findPermission(r.view(), args.Request)
 }
 
 // AnswerArgs choose one of the options that were offered.
@@ -42,14 +42,14 @@ func runPermissionAnswer(ctx context.Context, r *request) (any, error) {
 	if err := r.decode(&args); err != nil {
 		return nil, err
 	}
-	p, err := findPermission(r.Store.View(), args.Request)
+	p, err := findPermission(r.view(), args.Request)
 	if err != nil {
 		return nil, err
 	}
 	if err := offered(p, args.Option); err != nil {
 		return nil, err
 	}
-	current := currentRevision(r.Tree, r.Store.View().Run(p.RunID))
+	current := currentRevision(r.Tree, r.view().Run(p.RunID))
 	answer, err := r.change(ctx, func(tx *runstore.Tx) (any, error) {
 		p, err := findPermission(tx.View, args.Request)
 		if err != nil {

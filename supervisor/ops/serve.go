@@ -49,7 +49,7 @@ func (r *request) once(ctx context.Context, op Operation) (any, error) {
 		return nil, err
 	}
 	defer leave()
-	if prior, err := r.prior(r.Store.View()); prior != nil || err != nil {
+	if prior, err := r.prior(r.view()); prior != nil || err != nil {
 		return prior, err
 	}
 	// A caller that hangs up must not leave the change half done. A call that waits for something
@@ -218,7 +218,7 @@ func (r *request) authenticate() error {
 	if r.RunID == "" || r.Token == "" {
 		return refusal.New(refusal.CodeCredential, remedy, "%s needs a run's credential (GREATMINDS_RUN_ID and GREATMINDS_RUN_TOKEN)", r.Op)
 	}
-	run := r.Store.View().Run(runstore.RunID(r.RunID))
+	run := r.view().Run(runstore.RunID(r.RunID))
 	sum := sha256.Sum256([]byte(r.Token))
 	if run == nil || subtle.ConstantTimeCompare([]byte(hex.EncodeToString(sum[:])), []byte(run.TokenSHA256)) != 1 {
 		// The same words for both, so that a guess learns nothing.
@@ -239,4 +239,14 @@ func (r *request) active() error {
 			"run %s has ended (%s), and its credential with it", r.run.ID, r.run.State)
 	}
 	return nil
+}
+
+// Permit refuses a call that is the operator's while its caller carries any part of a run's
+// credential. A command asks it before it goes anywhere; [Env.Serve] asks it again.
+func Permit(c control.Call) error {
+	op, known := table[c.Op]
+	if !known || op.Authority != Operator || !c.Assigned() {
+		return nil
+	}
+	return (&request{Call: c}).operator()
 }

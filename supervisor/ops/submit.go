@@ -37,10 +37,10 @@ func runSubmit(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if prior, err := priorResult(r.Store.View(), r.run.ID, envelope); prior != nil || err != nil {
+	if prior, err := priorResult(r.view(), r.run.ID, envelope); prior != nil || err != nil {
 		return prior, err
 	}
-	if err := r.accepting(r.Store.View()); err != nil {
+	if err := r.accepting(r.view()); err != nil {
 		return nil, err
 	}
 	reasons, err := r.Results.Check(ctx, r.run, envelope)

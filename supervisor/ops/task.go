@@ -58,7 +58,7 @@ func (r *request) acting() (tasks.Operator, error) {
 
 // busy refuses while an operation of the daemon on the task is open. E-206.
 func (r *request) busy(id tasks.ID) error {
-	v := r.Store.View()
+	v := r.view()
 	for _, o := range v.OperationsOfTask(runstore.TaskID(id)) {
 		if o.Open() {
 			return refusal.New(refusal.CodeOperationPending, operationRemedy(o), "operation %s on task %s is not finished", o.ID, id)

@@ -20,6 +20,8 @@ type Assignment struct {
 	Retry map[string]any `json:"retry"`
 	// Progress counts completed turns without a transition.
 	Progress Progress `json:"progress"`
+	// What says the hold in words with its values; empty for a ready task.
+	What string `json:"what,omitempty"`
 	// Remedy is what helps, as a command where there is one; empty where waiting is enough.
 	Remedy string `json:"remedy,omitempty"`
 }

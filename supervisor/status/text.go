@@ -1,0 +1,189 @@
+package status
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"greatminds/runstore"
+)
+
+// document is the part of `run status` that the readable view shows.
+type document struct {
+	Paused      bool                                           `json:"paused"`
+	Runs        map[runstore.RunID]*runstore.Run               `json:"runs"`
+	Permissions map[runstore.PermissionID]*runstore.Permission `json:"permissions"`
+	Assignments []Assignment                                   `json:"assignments"`
+	Accounts    map[string]Account                             `json:"accounts"`
+	Tasks       []Task                                         `json:"tasks"`
+	Recovery    []Recovery                                     `json:"recovery"`
+}
+
+// Text renders the document of `run status` for a terminal: what needs a person first, then what
+// runs, what is held and why, and where every task stands. Text that agents wrote is in it; the
+// caller escapes it.
+func Text(data json.RawMessage, now time.Time) (string, error) {
+	var d document
+	if err := json.Unmarshal(data, &d); err != nil {
+		return "", fmt.Errorf("the status document: %w", err)
+	}
+	var b strings.Builder
+	if d.Paused {
+		b.WriteString("Dispatch is paused: nothing new is claimed. `greatminds run resume` goes on.\n\n")
+	}
+	d.questions(&b, now)
+	d.recoveries(&b)
+	d.running(&b, now)
+	d.held(&b, now)
+	d.queues(&b)
+	return strings.TrimRight(b.String(), "\n"), nil
+}
+
+// questions lists the permission requests that an operator can answer now.
+func (d *document) questions(b *strings.Builder, now time.Time) {
+	open := sorted(d.Permissions, func(p *runstore.Permission) (bool, float64) { return p.Status == "pending", p.CreatedAt })
+	if len(open) == 0 {
+		return
+	}
+	b.WriteString("WAITING FOR YOUR ANSWER\n")
+	for _, p := range open {
+		var tool struct{ Title, Kind string }
+		// A tool description of another shape is shown by `run permission`.
+		_ = json.Unmarshal(p.Tool, &tool)
+		task := "run " + string(p.RunID)
+		if run := d.Runs[p.RunID]; run != nil {
+			task = string(run.TaskID)
+		}
+		fmt.Fprintf(b, "  %s asks: %s (%s), %s left\n", task, oneLine(tool.Title), tool.Kind, left(p.ExpiresAt, now))
+		fmt.Fprintf(b, "    greatminds run permission %s\n", p.ID)
+		for _, o := range p.Options {
+			if o.Kind == "allow_once" || o.Kind == "reject_once" {
+				fmt.Fprintf(b, "    greatminds run permission %s --option %s    # %s\n", p.ID, o.OptionID, oneLine(o.Name))
+			}
+		}
+	}
+	b.WriteByte('\n')
+}
+
+// recoveries lists what only a person can lead on, each with the commands that do.
+func (d *document) recoveries(b *strings.Builder) {
+	if len(d.Recovery) == 0 {
+		return
+	}
+	b.WriteString("NEEDS RECOVERY\n")
+	for _, r := range d.Recovery {
+		fmt.Fprintf(b, "  %s %s of task %s: %s\n", r.Kind, r.ID, r.TaskID, oneLine(r.Reason))
+		for _, c := range r.Commands {
+			b.WriteString("    " + c + "\n")
+		}
+	}
+	b.WriteByte('\n')
+}
+
+// running lists the runs that have not ended.
+func (d *document) running(b *strings.Builder, now time.Time) {
+	active := sorted(d.Runs, func(r *runstore.Run) (bool, float64) { return !r.State.Terminal(), r.CreatedAt })
+	b.WriteString("RUNS\n")
+	if len(active) == 0 {
+		b.WriteString("  none\n")
+	}
+	for _, r := range active {
+		reason := ""
+		if r.Reason != "" {
+			reason = " (" + r.Reason + ")"
+		}
+		fmt.Fprintf(b, "  %-28s %-12s %-14s %8s  run %s%s\n", r.TaskID, r.BindingID, r.State, since(r.CreatedAt, now), r.ID, reason)
+		if r.State == runstore.WaitingAuth || r.State == runstore.WaitingInput && r.Process == nil {
+			fmt.Fprintf(b, "    try again: greatminds run retry %s    give up: greatminds run cancel %s\n", r.ID, r.ID)
+		}
+	}
+	b.WriteByte('\n')
+}
+
+// held lists every task that is not claimed, with the reason and what helps.
+func (d *document) held(b *strings.Builder, now time.Time) {
+	var lines []string
+	for _, a := range d.Assignments {
+		if a.Reason == "active_run" {
+			continue
+		}
+		what := ""
+		if a.What != "" {
+			what = ": " + oneLine(a.What)
+		}
+		lines = append(lines, fmt.Sprintf("  %-28s %-12s %s%s", a.TaskID, a.Binding, a.Reason, what))
+		if a.Remedy != "" {
+			lines = append(lines, "    "+oneLine(a.Remedy))
+		}
+	}
+	for _, t := range d.Tasks {
+		if t.Error != "" {
+			lines = append(lines, fmt.Sprintf("  %-28s %-12s %s: %s", t.ID, "-", t.Error, oneLine(t.Problem)))
+		}
+	}
+	for _, name := range keys(d.Accounts) {
+		if a := d.Accounts[name]; a.Reason != "ready" {
+			until := ""
+			if a.NextAt != nil {
+				until = ", " + left(*a.NextAt, now) + " left"
+			}
+			lines = append(lines, fmt.Sprintf("  account %s: %s after %d failures%s", name, a.Reason, a.Failures, until))
+		}
+	}
+	if len(lines) > 0 {
+		b.WriteString("ASSIGNMENTS\n" + strings.Join(lines, "\n") + "\n\n")
+	}
+}
+
+// queues lists the tasks by queue.
+func (d *document) queues(b *strings.Builder) {
+	b.WriteString("TASKS\n")
+	if len(d.Tasks) == 0 {
+		b.WriteString("  none; file one with `greatminds task new`\n")
+	}
+	for _, t := range d.Tasks {
+		fmt.Fprintf(b, "  %-20s %-28s %s\n", t.Queue, t.ID, oneLine(t.Title))
+	}
+}
+
+// sorted lists the values of a map that are wanted, by time and then by key.
+func sorted[K ~string, V any](m map[K]V, want func(V) (bool, float64)) []V {
+	var out []V
+	for _, k := range keys(m) {
+		if wanted, _ := want(m[k]); wanted {
+			out = append(out, m[k])
+		}
+	}
+	slices.SortStableFunc(out, func(a, b V) int {
+		_, at := want(a)
+		_, bt := want(b)
+		switch {
+		case at < bt:
+			return -1
+		case at > bt:
+			return 1
+		}
+		return 0
+	})
+	return out
+}
+
+func keys[K ~string, V any](m map[K]V) []K {
+	out := make([]K, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+func since(at float64, now time.Time) string { return span(float64(now.UnixMicro())/1e6 - at) }
+func left(at float64, now time.Time) string  { return span(at - float64(now.UnixMicro())/1e6) }
+
+func span(seconds float64) string {
+	return (time.Duration(max(seconds, 0)) * time.Second).String()
+}
