@@ -6,8 +6,6 @@ const (
 	CodeDaemonRunning Code = "daemon_running"
 	// CodeLeaseBusy is a lease that another process holds and does not give up in time.
 	CodeLeaseBusy Code = "lease_busy"
-	// CodeDefaultBranch is a default branch that the repository does not have.
-	CodeDefaultBranch Code = "default_branch"
 	// CodeLaunch is an executable that cannot be started.
 	CodeLaunch Code = "launch_failed"
 	// CodePromptTooLarge is a first prompt beyond the binding's max_prompt_bytes.
@@ -24,7 +22,6 @@ func init() {
 	register([]Entry{
 		{CodeDaemonRunning, Storage, "another daemon already supervises the project"},
 		{CodeLeaseBusy, Storage, "another process holds the project's lease"},
-		{CodeDefaultBranch, Invalid, "the recorded default branch does not exist in the repository"},
 		{CodeLaunch, Failed, "an agent's executable cannot be started"},
 		{CodePromptTooLarge, Invalid, "a prompt is larger than the binding allows"},
 		{CodeProcessUnknown, Storage, "the fate of a recorded process cannot be told"},
