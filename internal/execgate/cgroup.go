@@ -8,20 +8,13 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// cgroup is one group of a delegated cgroup v2 tree, which holds one launch. It finishes what
-// signals cannot: a tree that forks faster than it is killed. A nil *cgroup does nothing, which
-// is the usual case: without delegation the keeper alone ends the tree.
-type cgroup struct {
-	dir string
-	fd  int
-}
-
-// delegatedCgroup is the folder below which groups may be made, or "".
+// delegatedCgroup is the folder below which groups may be made, or "". A group of its own for each
+// launch finishes what signals cannot: a tree that forks faster than it is killed. Without
+// delegation, which is the usual case, the keeper alone ends the tree.
 var delegatedCgroup = sync.OnceValue(func() string {
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -61,68 +54,28 @@ func isDelegated(dir string) bool {
 	return false
 }
 
-// groupName is derived from the mark, so that a restart finds the group of a recorded launch.
-func groupName(mark string) string {
-	sum := sha256.Sum256([]byte(mark))
-	return "greatminds-" + hex.EncodeToString(sum[:8])
-}
-
-// newCgroup makes the group of a launch, or returns nil where that is not possible.
-func newCgroup(parent, mark string) *cgroup {
+// groupOf is the cgroup of the launch with this mark, or "" without delegation or mark. Being
+// derived from the mark, it can be found again after a restart.
+func groupOf(mark string) string {
+	parent := delegatedCgroup()
 	if parent == "" || mark == "" {
-		return nil
-	}
-	dir := filepath.Join(parent, groupName(mark))
-	// An empty one may be left of a keeper that was killed; one in use is not ours.
-	_ = unix.Rmdir(dir)
-	if unix.Mkdir(dir, 0o755) != nil {
-		return nil
-	}
-	fd, err := unix.Open(dir, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	// cgroup.kill is from Linux 5.14; without it the group serves nothing.
-	if err == nil && unix.Faccessat(fd, "cgroup.kill", unix.W_OK, 0) != nil {
-		closeFD(fd)
-		err = unix.ENOSYS
-	}
-	if err != nil {
-		_ = unix.Rmdir(dir) // made and still empty
-		return nil
-	}
-	return &cgroup{dir: dir, fd: fd}
-}
-
-// enter makes the process that is started next a member from its first instruction.
-func (g *cgroup) enter(attr *syscall.SysProcAttr) {
-	if g != nil {
-		attr.UseCgroupFD, attr.CgroupFD = true, g.fd
-	}
-}
-
-func (g *cgroup) path() string {
-	if g == nil {
 		return ""
 	}
-	return g.dir
+	sum := sha256.Sum256([]byte(mark))
+	return filepath.Join(parent, "greatminds-"+hex.EncodeToString(sum[:8]))
 }
 
-// kill sends SIGKILL to every member at once.
-func (g *cgroup) kill() {
-	if g != nil {
-		killGroup(g.dir)
-	}
-}
-
-// remove takes the empty group away; one that holds a survivor stays.
-func (g *cgroup) remove() {
-	if g != nil {
-		closeFD(g.fd)
-		_ = unix.Rmdir(g.dir)
-	}
-}
-
-// killGroup is best effort: whether anything is left is proven elsewhere.
+// killGroup sends SIGKILL to every member at once. It is best effort: whether anything is left is
+// proven elsewhere.
 func killGroup(dir string) {
 	if dir != "" {
 		_ = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0)
+	}
+}
+
+// removeGroup takes an empty group away; one that holds a survivor stays.
+func removeGroup(dir string) {
+	if dir != "" {
+		_ = unix.Rmdir(dir)
 	}
 }

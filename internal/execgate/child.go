@@ -2,6 +2,7 @@ package execgate
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"greatminds/internal/execgate/entry"
 )
 
 // Launch says what to start. Nothing of the daemon's own environment is added.
@@ -122,15 +125,27 @@ func Start(ctx context.Context, l Launch) (*Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	req := request{path: l.Path, dir: l.Dir, argv: l.Argv, env: withMark(l.Env, l.Mark)}
-	if err := req.check(); err != nil {
+	req := entry.Request{Path: l.Path, Dir: l.Dir, Argv: l.Argv, Env: withMark(l.Env, l.Mark)}
+	if err := checkRequest(req); err != nil {
 		return nil, err
 	}
-	payload, err := req.encode()
-	if err != nil {
-		return nil, err
+	return startGate(ctx, l.Mark, req.Encode(), stdio)
+}
+
+// checkRequest says what is wrong with a launch that cannot be one.
+func checkRequest(req entry.Request) error {
+	switch err := req.Check(); err {
+	case nil:
+		return nil
+	case entry.ErrEmpty:
+		return errors.New("execgate: argv is empty")
+	case entry.ErrNul:
+		return fmt.Errorf("execgate: launch of %q: an argument, variable or folder holds a NUL byte", req.Argv[0])
+	case entry.ErrLarge:
+		return fmt.Errorf("execgate: launch of %q: arguments and environment are larger than %d bytes", req.Argv[0], entry.MaxRequest)
+	default:
+		return fmt.Errorf("execgate: launch of %q: %w", req.Argv[0], err)
 	}
-	return startGate(ctx, l.Mark, payload, stdio)
 }
 
 // stdio returns three files, of which nil ones are /dev/null. All of them are the callee's to close.
@@ -161,11 +176,11 @@ func closeFiles(files []*os.File) {
 func withMark(env []string, mark string) []string {
 	out := make([]string, 0, len(env)+1)
 	if mark != "" {
-		out = append(out, markName+"="+mark)
+		out = append(out, entry.MarkName+"="+mark)
 	}
-	for _, entry := range env {
-		if !strings.HasPrefix(entry, markName+"=") {
-			out = append(out, entry)
+	for _, variable := range env {
+		if !strings.HasPrefix(variable, entry.MarkName+"=") {
+			out = append(out, variable)
 		}
 	}
 	return out
@@ -181,7 +196,7 @@ func startGate(ctx context.Context, mark string, payload []byte, stdio [3]*os.Fi
 		closeFiles([]*os.File{gateRead, gateWrite})
 		return nil, fmt.Errorf("execgate: %w", err)
 	}
-	h, err := spawnKeeper(gateMode, mark, stdio, []*os.File{gateRead, statusWrite})
+	h, err := spawnKeeper(entry.RoleKeeper, mark, stdio, []*os.File{gateRead, statusWrite})
 	closeFiles([]*os.File{gateRead, statusWrite})
 	closeFiles(stdio[:])
 	if err != nil {
@@ -332,7 +347,8 @@ func (c *Child) Open(ctx context.Context) error {
 		_ = status.SetReadDeadline(time.Unix(1, 0))
 	})
 	defer expire()
-	c.hold.tell(message{Kind: kindRecorded})
+	// Told after the exec, so that the keeper does not compete with the gate for a processor.
+	defer c.hold.tell(message{Kind: kindRecorded})
 	_, err := gate.Write(c.payload)
 	_ = gate.Close() // a pipe has nothing to flush
 	var answer []byte
@@ -383,4 +399,19 @@ func (c *Child) Stop(ctx context.Context, g Grace) (Ending, error) {
 		e.Known, e.Code, e.Signal, e.How = false, 0, 0, HowAbandoned
 	}
 	return e, err
+}
+
+// decodeStatus reads all that came over the status pipe until its end.
+func decodeStatus(data []byte) error {
+	if len(data) == 0 || data[0] != entry.StatusReady {
+		return ErrGateLost
+	}
+	data = data[1:]
+	if len(data) == 0 {
+		return nil
+	}
+	if len(data) < 5 || data[0] != entry.StatusFailed {
+		return ErrGateLost
+	}
+	return &ExecError{Errno: syscall.Errno(binary.BigEndian.Uint32(data[1:5])), Path: string(data[5:])}
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"greatminds/internal/execgate/entry"
 )
 
 const (
@@ -44,11 +46,11 @@ type hold struct {
 	status  *syscall.WaitStatus
 	natural bool // the process ended before any stop
 	// begun is when the ending began, by a stop or by the process itself.
-	begun  time.Time
-	kill   time.Duration
-	group  string
-	ending Ending
-	err    error
+	begun   time.Time
+	kill    time.Duration
+	grouped bool // the cgroup of this launch exists
+	ending  Ending
+	err     error
 }
 
 // started is a keeper's first answer. The pidfd belongs to the receiver.
@@ -59,7 +61,7 @@ type started struct {
 
 // spawnKeeper forks a keeper with the given files as its first descriptors, fd 3 left out: it
 // is the control channel. mark may be empty.
-func spawnKeeper(mode, mark string, stdio [3]*os.File, pipes []*os.File) (*hold, error) {
+func spawnKeeper(role, mark string, stdio [3]*os.File, pipes []*os.File) (*hold, error) {
 	if err := Supported(); err != nil {
 		return nil, err
 	}
@@ -72,14 +74,14 @@ func spawnKeeper(mode, mark string, stdio [3]*os.File, pipes []*os.File) (*hold,
 	for _, pipe := range pipes {
 		files = append(files, pipe.Fd())
 	}
-	argv := []string{keeperName, roleMark, mode}
-	if mode == gateMode {
-		argv = append(argv, delegatedCgroup())
+	group := ""
+	if role == entry.RoleKeeper {
+		group = groupOf(mark)
 	}
 	pidfd := -1
 	pid, err := family.fork(mark, func() (int, error) {
-		pid, _, err := syscall.StartProcess(selfExe, argv, &syscall.ProcAttr{
-			Dir: "/", Env: keeperEnv(mark), Files: files,
+		pid, _, err := syscall.StartProcess(entry.SelfExe, []string{keeperName}, &syscall.ProcAttr{
+			Dir: "/", Env: keeperEnv(role, group, mark), Files: files,
 			Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd},
 		})
 		return pid, err
@@ -101,12 +103,18 @@ func spawnKeeper(mode, mark string, stdio [3]*os.File, pipes []*os.File) (*hold,
 	return h, nil
 }
 
-// keeperEnv is all that keeper and gate see of an environment. One processor is enough for them,
-// and makes their start cheaper.
-func keeperEnv(mark string) []string {
-	env := []string{"GOMAXPROCS=1"}
+// keeperName is what a keeper is called in a list of processes.
+const keeperName = "greatminds-keeper"
+
+// keeperEnv is all that keeper and gate see of an environment. One processor is enough for them;
+// that, and not reading the limits of the cgroup, makes their start cheaper.
+func keeperEnv(role, group, mark string) []string {
+	if group != "" {
+		role += " " + group
+	}
+	env := []string{"GODEBUG=containermaxprocs=0", "GOMAXPROCS=1", entry.RoleName + "=" + role}
 	if mark != "" {
-		env = append(env, markName+"="+mark)
+		env = append(env, entry.MarkName+"="+mark)
 	}
 	return env
 }
@@ -178,7 +186,7 @@ func (h *hold) answer(m message, oob []byte) {
 	} else {
 		a.pidfd = fd
 		h.mu.Lock()
-		h.group = m.Group
+		h.grouped = m.Grouped
 		h.mu.Unlock()
 	}
 	select {
@@ -225,7 +233,10 @@ func (h *hold) killKeeper() {
 // finish sets the outcome: from the keeper's last word, or by ending the tree it left behind.
 func (h *hold) finish(last *message) {
 	h.mu.Lock()
-	process, group, kill := h.process, h.group, h.kill
+	process, kill, group := h.process, h.kill, ""
+	if h.grouped {
+		group = groupOf(h.mark)
+	}
 	h.beginLocked()
 	h.mu.Unlock()
 	var e Ending

@@ -6,14 +6,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-)
-
-// Descriptors of a keeper beside the program's standard three.
-const (
-	keeperControlFD = 3
-	keeperRequestFD = 4 // gate mode: passed on to the gate; tool mode: read here
-	keeperStatusFD  = 5 // gate mode only: passed on to the gate
+	"greatminds/internal/execgate/entry"
 )
 
 const (
@@ -46,100 +39,29 @@ type keeper struct {
 	pass      time.Duration
 	nextPass  time.Time
 	signalled roll
-	group     *cgroup
+	group     string
 }
 
-// keeperMain runs a keeper to its end: mode, then optionally the folder for a cgroup.
-func keeperMain(args []string) int {
-	last := keeperStatusFD
-	tool := len(args) > 0 && args[0] == toolMode
-	if tool {
-		last = keeperRequestFD
+// keeperMain runs a keeper, which has started its program, to its end.
+func keeperMain(own *entry.Keeper) int {
+	closeInherited(entry.StatusFD)
+	if own.Errno != 0 {
+		// A daemon that is gone needs no answer.
+		_ = sendMessage(entry.ControlFD, message{Kind: kindFailed, Errno: own.Errno, Path: own.Path})
+		removeGroup(own.Group)
+		return entry.ExitExecFailed
 	}
-	if len(args) == 0 || !tool && args[0] != gateMode {
-		return exitMisused
-	}
-	closeInherited(last)
-	for fd := keeperControlFD; fd <= last; fd++ {
-		unix.CloseOnExec(fd)
-	}
-	if err := BecomeSubreaper(); err != nil {
-		_ = sendMessage(keeperControlFD, message{Kind: kindFailed, Errno: errnoOf(err), Path: keeperName}) // a daemon that is gone needs no answer
-		return exitMisused
-	}
-	// Handlers, not "ignore": ignored signals would be inherited by the agent. A keeper ends
-	// by its control channel, not by the signal that ends a whole service group.
+	// Handlers, not "ignore": a keeper ends by its control channel, not by the signal that ends
+	// a whole service group.
 	ended, others := make(chan os.Signal, 1), make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
 	signal.Notify(others, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
-
-	k := &keeper{signalled: roll{}, pass: firstPass}
-	if len(args) > 1 {
-		k.group = newCgroup(args[1], os.Getenv(markName))
+	k := &keeper{
+		target: own.PID, mayReap: own.Tool, group: own.Group,
+		signalled: roll{}, pass: firstPass,
 	}
-	defer k.group.remove()
-	if !k.launch(tool) {
-		return exitExecFailed
-	}
+	defer removeGroup(own.Group)
 	return k.run(ended, readControl())
-}
-
-// launch starts gate or tool, reports it, and keeps no copy of what it passed on.
-func (k *keeper) launch(tool bool) bool {
-	pidfd := -1
-	attr := &syscall.ProcAttr{
-		Env:   os.Environ(),
-		Files: []uintptr{0, 1, 2, keeperRequestFD, keeperStatusFD},
-		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, PidFD: &pidfd},
-	}
-	path, argv := selfExe, []string{gateName, roleMark}
-	var errno syscall.Errno
-	if tool {
-		req, err := readRequest(fdReader(keeperRequestFD))
-		if err != nil {
-			return false
-		}
-		k.mayReap = true // a tool is not recorded
-		attr.Files, attr.Env, attr.Dir, argv = attr.Files[:3], req.env, req.dir, req.argv
-		path, errno = req.program(req.dir)
-	}
-	k.group.enter(attr.Sys)
-	if errno == 0 {
-		pid, _, err := syscall.StartProcess(path, argv, attr)
-		if err != nil && attr.Sys.UseCgroupFD {
-			// A system call filter without clone3, or a group that takes no members.
-			attr.Sys.UseCgroupFD = false
-			pid, _, err = syscall.StartProcess(path, argv, attr)
-		}
-		k.target, errno = pid, errnoOf(err)
-	}
-	k.release(tool)
-	if errno != 0 {
-		_ = sendMessage(keeperControlFD, message{Kind: kindFailed, Errno: errno, Path: path}) // as above
-		return false
-	}
-	// A lost daemon is seen by the reader of the channel.
-	_ = sendMessage(keeperControlFD, message{Kind: kindUp, PID: k.target, Group: k.group.path()}, pidfd)
-	closeFD(pidfd)
-	return true
-}
-
-// release gives up every pipe end that belongs to the program: held here, it would keep the
-// other side from ever seeing its end.
-func (k *keeper) release(tool bool) {
-	closeFD(keeperRequestFD)
-	if !tool {
-		closeFD(keeperStatusFD)
-	}
-	null, err := unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
-	for fd := range 3 {
-		if err != nil || unix.Dup3(null, fd, 0) != nil {
-			closeFD(fd)
-		}
-	}
-	if err == nil {
-		closeFD(null)
-	}
 }
 
 // readControl yields the daemon's messages and is closed at the channel's end. Its goroutine
@@ -150,8 +72,8 @@ func readControl() <-chan message {
 		defer close(messages)
 		buffer := make([]byte, maxMessage)
 		for {
-			n, err := fdReader(keeperControlFD).Read(buffer)
-			if err != nil {
+			n, err := entry.FD(entry.ControlFD).Read(buffer)
+			if err != nil || n == 0 {
 				return
 			}
 			if m, err := parseMessage(buffer[:n]); err == nil {
@@ -241,7 +163,7 @@ func (k *keeper) step(now time.Time) (next time.Duration, over bool) {
 	}
 	k.killed = true
 	k.signal(syscall.SIGKILL)
-	k.group.kill()
+	killGroup(k.group)
 	next = k.pass
 	k.nextPass = now.Add(next)
 	k.pass = min(2*k.pass, lastPass)
@@ -271,7 +193,7 @@ func (k *keeper) reap() {
 			return
 		}
 		if pid == k.target {
-			_ = sendMessage(keeperControlFD, message{Kind: kindExit, Status: uint32(status), Natural: !k.ending}) // the reader sees a lost daemon
+			_ = sendMessage(entry.ControlFD, message{Kind: kindExit, Status: uint32(status), Natural: !k.ending}) // the reader sees a lost daemon
 			if !k.ending {
 				k.end(leftoverTerm, leftoverKill)
 			}
@@ -281,7 +203,7 @@ func (k *keeper) reap() {
 
 // lastWord reports the end and is followed by the keeper's own.
 func (k *keeper) lastWord(left []Process) int {
-	_ = sendMessage(keeperControlFD, message{Kind: kindEmpty, Ended: k.signalled.without(k.target), Forced: k.killed, Survivors: left}) // nobody may be left to read it
+	_ = sendMessage(entry.ControlFD, message{Kind: kindEmpty, Ended: k.signalled.without(k.target), Forced: k.killed, Survivors: left}) // nobody may be left to read it
 	return 0
 }
 

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"syscall"
 	"time"
 
@@ -26,9 +25,10 @@ const (
 // message is one packet of the control channel.
 type message struct {
 	Kind kind `json:"kind"`
-	// PID and Group, the folder of its cgroup, come with up.
-	PID   int    `json:"pid,omitempty"`
-	Group string `json:"cgroup,omitempty"`
+	// PID comes with up. Grouped says that it runs in the cgroup that was offered. Package entry
+	// writes this message.
+	PID     int  `json:"pid,omitempty"`
+	Grouped bool `json:"grouped,omitempty"`
 	// Errno and Path come with failed.
 	Errno syscall.Errno `json:"errno,omitempty"`
 	Path  string        `json:"path,omitempty"`
@@ -62,38 +62,15 @@ func parseMessage(data []byte) (message, error) {
 
 // sendMessage writes one packet to the keeper's end, which is a blocking descriptor. An error
 // means that the daemon is gone, which the reader of the same channel learns too.
-func sendMessage(fd int, m message, rights ...int) error {
+func sendMessage(fd int, m message) error {
 	data, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
-	var oob []byte
-	if len(rights) > 0 {
-		oob = unix.UnixRights(rights...)
-	}
 	for {
-		err = unix.Sendmsg(fd, data, oob, nil, unix.MSG_NOSIGNAL)
+		err = unix.Sendmsg(fd, data, nil, nil, unix.MSG_NOSIGNAL)
 		if !errors.Is(err, unix.EINTR) {
 			return err
 		}
-	}
-}
-
-// fdReader reads a blocking descriptor without a file around it, as gate and keeper need it in
-// their first lines.
-type fdReader int
-
-func (fd fdReader) Read(p []byte) (int, error) {
-	for {
-		n, err := unix.Read(int(fd), p)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil:
-			return 0, err
-		case n == 0 && len(p) > 0:
-			return 0, io.EOF
-		}
-		return n, nil
 	}
 }

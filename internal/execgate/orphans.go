@@ -40,6 +40,7 @@ func endOrphans(p Process, mark, group string, kill time.Duration) (Ending, erro
 		}
 		return withDescendants(pins, mark), err
 	}
+	defer removeGroup(group)
 	return endPins(search, p.PID, deadline, func() {
 		killGroup(group)
 		family.reap()

@@ -6,6 +6,8 @@ import (
 	"os/signal"
 	"runtime"
 	"syscall"
+
+	"greatminds/internal/execgate/entry"
 )
 
 // Outer keeps strangers from becoming children of the daemon. Where this process is PID 1 of a
@@ -39,7 +41,7 @@ func outer() int {
 	signal.Notify(signals, forwarded...)
 	signal.Notify(ended, syscall.SIGCHLD)
 	pidfd := -1
-	pid, _, err := syscall.StartProcess(selfExe, os.Args, &syscall.ProcAttr{
+	pid, _, err := syscall.StartProcess(entry.SelfExe, os.Args, &syscall.ProcAttr{
 		Env: os.Environ(), Files: []uintptr{0, 1, 2},
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM, PidFD: &pidfd},
 	})

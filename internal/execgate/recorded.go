@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"syscall"
 	"time"
 )
@@ -45,7 +44,7 @@ func EndRecorded(ctx context.Context, p Process, mark string, g Grace) (Ending, 
 		return Ending{}, err
 	}
 	e, err := endPins(search, p.PID, time.Now().Add(g.Kill), func() {
-		killGroup(recordedGroup(mark))
+		killGroup(groupOf(mark))
 		family.reap()
 	})
 	e.How, e.Took = HowGone, time.Since(begun)
@@ -132,13 +131,4 @@ func politely(ctx context.Context, search func() ([]pinned, error), term time.Du
 		_ = file.Close()          // only polled
 	}
 	return some, nil
-}
-
-// recordedGroup is the cgroup that a launch with this mark would have had, "" without delegation.
-func recordedGroup(mark string) string {
-	parent := delegatedCgroup()
-	if parent == "" || mark == "" {
-		return ""
-	}
-	return parent + string(os.PathSeparator) + groupName(mark)
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"greatminds/internal/execgate/entry"
 )
 
 // procStat is the part of /proc/PID/stat that identifies a process and places it in a tree.
@@ -141,9 +143,6 @@ var bootID = sync.OnceValues(func() (string, error) {
 	return strings.TrimSpace(string(data)), err
 })
 
-// markName is the environment variable that carries a launch's mark.
-const markName = "GREATMINDS_MARK"
-
 // markOf returns the mark in the environment that pid was exec'd with, "" without one. Only
 // processes of our own uid can be read.
 func markOf(pid int) (string, error) {
@@ -151,8 +150,8 @@ func markOf(pid int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for entry := range bytes.SplitSeq(data, []byte{0}) {
-		if value, ok := bytes.CutPrefix(entry, []byte(markName+"=")); ok {
+	for variable := range bytes.SplitSeq(data, []byte{0}) {
+		if value, ok := bytes.CutPrefix(variable, []byte(entry.MarkName+"=")); ok {
 			return string(value), nil
 		}
 	}

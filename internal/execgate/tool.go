@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"greatminds/internal/execgate/entry"
 )
 
 // Tool is one bounded call of a helper program.
@@ -55,12 +57,8 @@ const (
 // exit status other than 0 is no error. An [*ExecError] says that it could not be started.
 // Spec: design "Git".
 func RunTool(ctx context.Context, t Tool) (ToolOutput, error) {
-	req := request{dir: t.Dir, argv: t.Argv, env: withMark(t.Env, "")}
-	if err := req.check(); err != nil {
-		return ToolOutput{}, err
-	}
-	payload, err := req.encode()
-	if err != nil {
+	req := entry.Request{Dir: t.Dir, Argv: t.Argv, Env: withMark(t.Env, "")}
+	if err := checkRequest(req); err != nil {
 		return ToolOutput{}, err
 	}
 	if t.MaxOutput <= 0 {
@@ -71,7 +69,7 @@ func RunTool(ctx context.Context, t Tool) (ToolOutput, error) {
 	}
 	timed, cancel := context.WithTimeoutCause(ctx, t.Timeout, ErrToolTimeout)
 	defer cancel()
-	run, err := startTool(t, payload)
+	run, err := startTool(t, req.Encode())
 	if err != nil {
 		return ToolOutput{}, err
 	}
@@ -98,7 +96,7 @@ func startTool(t Tool, payload []byte) (*toolRun, error) {
 	}
 	theirs[1], ours[1] = ours[1], theirs[1]
 	theirs[2], ours[2] = ours[2], theirs[2]
-	h, err := spawnKeeper(toolMode, "", [3]*os.File(theirs[:3]), theirs[3:])
+	h, err := spawnKeeper(entry.RoleToolKeeper, "", [3]*os.File(theirs[:3]), theirs[3:])
 	closeFiles(theirs)
 	if err != nil {
 		closeFiles(ours)
@@ -204,12 +202,12 @@ func (c *capture) Write(p []byte) (int, error) {
 // Spec: DESIGN "GIT_* variables of the daemon's environment reach no git call".
 func GitEnv(base []string) []string {
 	env := make([]string, 0, len(base)+7)
-	for _, entry := range base {
-		name, _, _ := strings.Cut(entry, "=")
-		if strings.HasPrefix(name, "GIT_") || name == "LC_ALL" || name == markName {
+	for _, variable := range base {
+		name, _, _ := strings.Cut(variable, "=")
+		if strings.HasPrefix(name, "GIT_") || name == "LC_ALL" || name == entry.MarkName {
 			continue
 		}
-		env = append(env, entry)
+		env = append(env, variable)
 	}
 	return append(env, "GIT_TERMINAL_PROMPT=0", "LC_ALL=C",
 		"GIT_CONFIG_COUNT=2", "GIT_CONFIG_KEY_0=gc.auto", "GIT_CONFIG_VALUE_0=0",

@@ -1,0 +1,114 @@
+package entry
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// Numbers that package syscall does not have; the same on every architecture of Linux.
+const (
+	prSetChildSubreaper = 36
+	sysCloseRange       = 436
+	closeRangeCloexec   = 4
+	sigBlockSetMask     = 2 // SIG_SETMASK
+	signalSetBytes      = 8
+)
+
+// FD is a blocking descriptor read without a file around it.
+type FD int
+
+// Read reads once, and again when a signal interrupted it. End of file is (0, nil), as the system
+// says it: package io is not there yet.
+func (fd FD) Read(p []byte) (int, error) {
+	for {
+		n, err := syscall.Read(int(fd), p)
+		if err != syscall.EINTR {
+			return max(n, 0), err
+		}
+	}
+}
+
+// closeFD closes a descriptor that nothing was written to, or a pipe, which has nothing to flush.
+func closeFD(fd int) { _ = syscall.Close(fd) } // nothing is lost by a failure
+
+// awaitInput waits until fd has something to read or is at its end, for at most limit
+// milliseconds; -1 means no limit.
+func awaitInput(fd, limit int) {
+	const pollIn = 1
+	poll := struct {
+		fd              int32
+		events, revents int16
+	}{fd: int32(fd), events: pollIn}
+	timeout := syscall.NsecToTimespec(int64(limit) * 1e6)
+	until := uintptr(unsafe.Pointer(&timeout))
+	if limit < 0 {
+		until = 0
+	}
+	syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&poll)), 1, until, 0, signalSetBytes, 0)
+}
+
+func becomeSubreaper() syscall.Errno {
+	_, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0)
+	return errno
+}
+
+// cleanSignals gives the program default signals where a daemon under nohup, or one whose parent
+// blocked some, would hand its own down: ignored and blocked signals survive exec.
+func cleanSignals() {
+	var defaults [4]uint64 // struct sigaction with SIG_DFL and no flags, on all 64-bit ABIs
+	var none uint64
+	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&defaults)), 0, signalSetBytes, 0, 0)
+	}
+	syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigBlockSetMask, uintptr(unsafe.Pointer(&none)), 0, signalSetBytes, 0, 0)
+}
+
+// closeOnExecAbove marks every descriptor above last, so that exec leaves only the first ones.
+func closeOnExecAbove(last int) {
+	// close_range is from Linux 5.9 and its flag from 5.11; a filter may refuse it.
+	if _, _, errno := syscall.Syscall(sysCloseRange, uintptr(last+1), 1<<32-1, closeRangeCloexec); errno == 0 {
+		return
+	}
+	var limit syscall.Rlimit
+	most := uint64(1 << 16)
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil && limit.Cur < most {
+		most = limit.Cur
+	}
+	for fd := last + 1; fd < int(most); fd++ {
+		syscall.CloseOnExec(fd)
+	}
+}
+
+// errnoOf is the errno of an error that package syscall returned.
+func errnoOf(err error) syscall.Errno {
+	if err == nil {
+		return 0
+	}
+	if errno, ok := err.(syscall.Errno); ok {
+		return errno
+	}
+	return syscall.EIO
+}
+
+func decimal(n int) string {
+	if n < 10 {
+		return string(rune('0' + n))
+	}
+	return decimal(n/10) + string(rune('0'+n%10))
+}
+
+func cutPrefix(s, prefix string) (rest string, found bool) {
+	if len(s) < len(prefix) || s[:len(prefix)] != prefix {
+		return s, false
+	}
+	return s[len(prefix):], true
+}
+
+func indexByte(s string, c byte) int {
+	for i := range len(s) {
+		if s[i] == c {
+			return i
+		}
+	}
+	return -1
+}
