@@ -62,10 +62,15 @@ func (r Route) Do(ctx context.Context, c Call) (json.RawMessage, error) {
 	defer stop()
 	ticker := time.NewTicker(retryPause)
 	defer ticker.Stop()
+	var cause error
 	for {
 		result, again, err := r.attempt(ctx, waiting, c)
 		if !again {
 			return result, err
+		}
+		// Who holds the lease says more than that nobody answered.
+		if cause == nil || leaseHeld(err) {
+			cause = err
 		}
 		select {
 		case <-ticker.C:
@@ -73,7 +78,7 @@ func (r Route) Do(ctx context.Context, c Call) (json.RawMessage, error) {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			return nil, silent(r.Project, limit, err)
+			return nil, silent(r.Project, limit, cause)
 		}
 	}
 }
