@@ -1,6 +1,8 @@
 package tasks
 
 import (
+	"gopkg.in/yaml.v3"
+
 	"greatminds/contract"
 )
 
@@ -30,6 +32,11 @@ type Task struct {
 	Blocks []Block
 	// Bytes is the file, byte for byte. Whoever holds a task does not write to it.
 	Bytes []byte
+
+	// file is the path used in messages, root and places the positions in it.
+	file   string
+	root   *yaml.Node
+	places map[string]place
 }
 
 // Block is one evidence block of a task.
@@ -56,20 +63,21 @@ func (t *Task) Latest(kind contract.BlockKind) *Block {
 	return nil
 }
 
-// Text returns a string field, "" where it is missing or no string.
+// Text returns a string field, "" where it is missing or no string. A nil block has no fields.
 func (b *Block) Text(key string) string {
-	if b == nil {
-		return ""
-	}
-	s, _ := b.Fields.Get(key).(string)
+	s, _ := b.value(key).(string)
 	return s
 }
 
-// Is reports whether a field is the boolean true.
+// Is reports whether a field is the boolean true. A nil block has no fields.
 func (b *Block) Is(key string) bool {
-	if b == nil {
-		return false
-	}
-	v, _ := b.Fields.Get(key).(bool)
+	v, _ := b.value(key).(bool)
 	return v
+}
+
+func (b *Block) value(key string) any {
+	if b == nil {
+		return nil
+	}
+	return b.Fields.Get(key)
 }

@@ -1,66 +1,239 @@
 package tasks
 
 import (
-	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"greatminds/contract"
 	"greatminds/internal/durable"
+	"greatminds/internal/refusal"
 )
 
-// Tree is the task files of one project. It holds no state of its own but where they are: two
-// trees over one project agree through the locks on disk. It is safe for concurrent use.
+// Tree is the task files of one project. Two trees over one project, in one process or two,
+// agree through the locks on disk; a tree remembers only how far it has read the journal. It is
+// safe for concurrent use.
 type Tree struct {
 	project contract.Project
 	schema  *contract.Schema
 	disk    *durable.Disk
 	now     func() time.Time
+
+	mu    sync.Mutex
+	index journalIndex // what is known of the journal's lines
 }
 
-// Open returns the tree of a project. It touches no file. now gives the time for blocks,
-// journal lines and lock waits.
+// Open returns the tree of a project. It touches no file. now gives the time for blocks and
+// journal lines.
 func Open(p contract.Project, s *contract.Schema, d *durable.Disk, now func() time.Time) *Tree {
 	return &Tree{project: p, schema: s, disk: d, now: now}
 }
 
 // Found is one entry of a queue folder that is a task, or looks as if it wanted to be one.
 type Found struct {
+	// Ref has the entry's place. Its id is the stem of the name, and its revision is empty where
+	// the bytes could not be read.
 	Ref
 	// Task is nil where the file could not be read as one.
 	Task *Task
 	// Problem says why the entry must not be worked on; nil for a good task. It is a
-	// *refusal.Refusal where a person has to act.
+	// *refusal.Refusal.
 	Problem error
+	// Faults are what the blocks of a readable task have wrong. Such a task can be claimed: a
+	// decision about it is judged with all of them, by name.
+	Faults []refusal.Reason
 }
 
-// Discover reads every task file of every queue.
-func (t *Tree) Discover() ([]Found, error) { return nil, errNotYet }
+// Discover reads every task file of every queue, in the order of the schema's queues and then
+// of the names. A queue folder that is missing is empty.
+//
+// Only regular files are opened, without following a link and without waiting for a pipe.
+// Links, folders, pipes, names that are no task id, oversized and unreadable files become
+// entries with a Problem where their name ends like a task's (.yaml, .yml, .md), and are left
+// out otherwise: temporary files, editors' backups, subfolders. One odd entry never hides the
+// others. It fails only where the runtime folder itself cannot be read.
+func (t *Tree) Discover() ([]Found, error) {
+	if _, err := os.Stat(t.project.Runtime); err != nil {
+		return nil, storage(err, "the runtime folder %s cannot be read", t.project.Runtime)
+	}
+	found := []Found{}
+	for _, queue := range t.schema.TaskQueues() {
+		names, err := t.names(queue)
+		if err != nil {
+			found = append(found, Found{Ref: Ref{Queue: queue, File: string(queue)}, Problem: err})
+			continue
+		}
+		for _, name := range names {
+			if f, ok := t.Look(queue, name); ok {
+				found = append(found, f)
+			}
+		}
+	}
+	markDuplicates(found)
+	return found, nil
+}
 
-// Find resolves a full id, a short one, a slug or a path to the task file it means.
-func (t *Tree) Find(id string) (Ref, error) { return Ref{}, errNotYet }
+// names lists the entries of a queue folder, sorted.
+func (t *Tree) names(queue contract.Queue) ([]string, error) {
+	dir := t.project.QueueDir(queue)
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, storage(err, "the queue folder %s cannot be read", dir)
+	}
+	f := os.NewFile(uintptr(fd), dir)
+	names, err := f.Readdirnames(-1)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, storage(err, "the queue folder %s cannot be read", dir)
+	}
+	slices.Sort(names)
+	return names, nil
+}
 
-// Read reads the task at a ref, and refuses another revision than the ref's.
-func (t *Tree) Read(r Ref) (*Task, error) { return nil, errNotYet }
+// Look reads one entry of a queue folder; false where there is none, or none that concerns
+// tasks. It does not know of other queues: Discover marks a task that stands in two.
+func (t *Tree) Look(queue contract.Queue, name string) (Found, bool) {
+	stem, suffix := stemOf(name)
+	if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || suffix == "" || strings.ContainsRune(name, '/') {
+		return Found{}, false
+	}
+	f := Found{Ref: Ref{ID: ID(stem), Queue: queue, File: path.Join(string(queue), name)}}
+	full := filepath.Join(t.project.QueueDir(queue), name)
+	switch info, err := os.Lstat(full); {
+	case errors.Is(err, fs.ErrNotExist):
+		return Found{}, false
+	case err != nil:
+		f.Problem = storage(err, "%s cannot be looked at", f.File)
+	case suffix != ".yaml" && info.IsDir():
+		return Found{}, false
+	case suffix == ".md" && ID(stem).Valid():
+		f.Problem = legacy(f.File)
+	case suffix != ".yaml" || !ID(stem).Valid():
+		f.Problem = refusal.New(refusal.CodeTaskFile, "rename it, or take it out of the queue folder",
+			"%s is not named like a task (0007-add-login.yaml)", f.File)
+	default:
+		t.load(&f, full)
+	}
+	return f, true
+}
 
-// ReadCurrent reads a task wherever it stands.
-func (t *Tree) ReadCurrent(id ID) (*Task, error) { return nil, errNotYet }
+// stemOf takes the suffix of a task-like name off; "" where the name is none.
+func stemOf(name string) (stem, suffix string) {
+	for _, suffix := range []string{".yaml", ".yml", ".md"} {
+		if stem, ok := strings.CutSuffix(name, suffix); ok && stem != "" {
+			return stem, suffix
+		}
+	}
+	return name, ""
+}
 
-// Held is the locks of some tasks.
-type Held struct{}
+func legacy(file string) *refusal.Refusal {
+	return refusal.New(refusal.CodeTaskLegacy, "convert it to a .yaml task file", "%s is in the old Markdown format", file)
+}
 
-// Release gives the locks back.
-func (h *Held) Release() {}
+// load reads a task file into f.
+func (t *Tree) load(f *Found, full string) {
+	data, err := readRegular(full, f.File)
+	if err != nil {
+		f.Problem = err
+		return
+	}
+	f.Revision = RevisionOf(f.File, data)
+	task, faults := decode(f.Queue, f.File, data)
+	if task != nil {
+		f.Task = task
+		faults = headerFaults(t.schema, task)
+		f.Faults = blockFaults(t.schema, task)
+	}
+	if len(faults) > 0 {
+		f.Problem = refuse("mend it, then `greatminds task validate "+string(f.ID)+"`", faults, "%s is no valid task", f.File)
+	}
+}
 
-// Lock takes the locks of some tasks in stable order.
-func (t *Tree) Lock(ctx context.Context, ids ...ID) (*Held, error) { return nil, errNotYet }
+// readRegular reads a regular file of at most MaxTaskBytes and nothing else. A link is not
+// followed and a pipe not waited for.
+func readRegular(full, file string) ([]byte, error) {
+	fd, err := unix.Open(full, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	switch {
+	case errors.Is(err, unix.ELOOP):
+		return nil, odd(file, "a symbolic link")
+	case errors.Is(err, unix.ENXIO):
+		return nil, odd(file, "a socket or device")
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, notFound(file, err)
+	case err != nil:
+		return nil, storage(err, "%s cannot be opened", file)
+	}
+	f := os.NewFile(uintptr(fd), full)
+	defer f.Close() // read only: closing loses nothing
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, storage(err, "%s cannot be looked at", file)
+	case !info.Mode().IsRegular():
+		return nil, odd(file, "no regular file ("+info.Mode().Type().String()+")")
+	case info.Size() > MaxTaskBytes:
+		return nil, odd(file, fmt.Sprintf("larger than %d bytes", MaxTaskBytes))
+	}
+	data, err := io.ReadAll(io.LimitReader(f, MaxTaskBytes+1))
+	if err != nil {
+		return nil, storage(err, "%s cannot be read", file)
+	}
+	return data, nil
+}
 
-// Write replaces a task file whose revision is still the ref's.
-func (t *Tree) Write(h *Held, r Ref, data []byte) (Ref, error) { return Ref{}, errNotYet }
+func odd(file, what string) *refusal.Refusal {
+	return refusal.New(refusal.CodeTaskFile, "take it out of the queue folder", "%s is %s, no task file", file, what)
+}
 
-// Move renames a task file into another queue.
-func (t *Tree) Move(h *Held, r Ref, to contract.Queue) (Ref, error) { return Ref{}, errNotYet }
+func notFound(file string, err error) *refusal.Refusal {
+	r := refusal.New(refusal.CodeTaskNotFound, "see `greatminds task list QUEUE`", "there is no task file %s", file)
+	r.Err = err
+	return r
+}
 
-// Parse reads a task file.
-func Parse(schema *contract.Schema, queue contract.Queue, file string, data []byte) (*Task, error) {
-	return nil, errNotYet
+// storage is a refusal about files that could not be read or written.
+func storage(err error, format string, args ...any) *refusal.Refusal {
+	r := refusal.New(refusal.CodeTaskStorage, "mend the cause, then try again", format+": %v", append(args, err)...)
+	r.Err = err
+	return r
+}
+
+// markDuplicates gives every entry of an id that stands in several queues a Problem.
+func markDuplicates(found []Found) {
+	places := map[ID][]int{}
+	for i, f := range found {
+		if f.ID.Valid() {
+			places[f.ID] = append(places[f.ID], i)
+		}
+	}
+	for id, at := range places {
+		if len(at) < 2 {
+			continue
+		}
+		var files []string
+		for _, i := range at {
+			files = append(files, found[i].File)
+		}
+		for _, i := range at {
+			found[i].Problem = duplicate(id, files)
+		}
+	}
+}
+
+func duplicate(id ID, files []string) *refusal.Refusal {
+	return refusal.New(refusal.CodeTaskDuplicate, "keep one of the files", "task %s stands in more than one place: %s",
+		id, strings.Join(files, ", "))
 }
