@@ -277,9 +277,10 @@ func toRaw(v any) (json.RawMessage, error) {
 	return checkRaw(b.Bytes())
 }
 
-// checkRaw turns raw JSON given by a caller into canonical JSON.
+// checkRaw turns raw JSON given by a caller into canonical JSON. It may nest less deeply than
+// a document, in which it will stand some levels down.
 func checkRaw(raw []byte) (json.RawMessage, error) {
-	if err := checkJSON(raw); err != nil {
+	if err := checkNested(raw, maxDepth-maxRawDepth); err != nil {
 		return nil, err
 	}
 	return canonical(raw), nil

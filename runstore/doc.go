@@ -1,5 +1,81 @@
 // Package runstore keeps every durable fact about runs: their life cycle, results, commands,
-// permissions, operations, controls, events and the receipts of requests.
+// permissions, operations, controls, events, queue observations and the receipts of requests.
+// It decides no policy and starts no process. Whoever opens it holds the project's lease;
+// reading needs none.
 //
-// It decides no policy and starts no process. The one who opens it holds the project's lease.
+// # Invariants
+//
+// What Update has acknowledged is found after any crash. Nobody sees a transaction before it is
+// on the disk. A transaction is there wholly or not at all. What does not parse, or does not
+// fit together, is refused with the place and a way out, and not a byte of it is changed.
+// A commit costs what it changes, never what there has been: every state is a value that
+// shares all but the changed paths with the one before (pmap), and a View is one of them.
+//
+// # Files
+//
+// All are in one folder (0700) and have mode 0600:
+//
+//	state.json             the snapshot
+//	journal.jsonl          what came after it; not there at rest
+//	journal-tail-G-N.jsonl a tail of the journal of generation G, from byte N on, that was
+//	                       never acknowledged and was set aside at a start
+//	contracts/KIND-SHA.json pinned documents, never changed
+//	.NAME.RANDOM.tmp       what a killed process was writing; nobody reads it
+//
+// # Snapshot
+//
+// state.json is one JSON object with sorted keys, two blanks a level, a newline at the end. Its
+// top-level members are the original's:
+//
+//	version (1), project_id, paused, runs, events, results         always
+//	commands, permissions, maintenance, maintenance_findings,
+//	queue_observations, account_holds, event_retention             from the first use on
+//	operations (applications of results), requests                 ours, from the first use on
+//	store                                                          ours
+//
+// with store = {checksum, format: "greatminds-go", generation, last_sequence}. The checksum is
+// the SHA-256 of the whole file in which the checksum's own 64 hex digits are zeros; generation
+// counts snapshots from 1; last_sequence is the last transaction in the file. Members that this
+// version does not know are kept, at the top and in every entity. A file without store is the
+// original's. A greater version is refused.
+//
+// # Journal
+//
+// journal.jsonl is a header and then one line for each group of transactions that shared an
+// fsync. A line is
+//
+//	{"checksum":"SHA",REST}
+//
+// and a newline, where SHA is the SHA-256 in hex of `REST}`, the line from its 80th byte on. The
+// header has the members after, format, generation and project_id: the journal goes on from the
+// snapshot of that generation, whose last transaction is after. A group has
+//
+//	changes    {KIND: {KEY: whole new value, or null where it was removed}}
+//	discarded  the sequence up to which the group discarded events; only where it did
+//	events     the group's events that it did not discard itself
+//	first,last the sequences of its transactions
+//
+// The kinds are the snapshot's sections, and besides: top (project_id, paused, event_retention,
+// maintenance_findings), event_receipts and input_reservations. The last two are members of
+// their run in the snapshot, and entities of their own, RUN/ID, in the journal: a list that
+// grows does not rewrite its run.
+//
+// A snapshot of generation G+1 holds everything that was acknowledged in the journal of
+// generation G. So a journal whose generation is below the snapshot's is void, and may hold
+// groups that were refused. In one of the same generation, groups up to last_sequence are
+// skipped, and a gap is refused.
+//
+// # Damage
+//
+// One group is on the disk before the next is written. A line that does not check, with no
+// line behind it that does, is therefore a group that was never acknowledged: it and all
+// behind it is set aside. With a good line behind it, it is damage, and refused.
+//
+// A snapshot whose checksum does not fit was written by another tool or by hand. At rest it is
+// taken as it stands, and logged; beside a journal it is refused.
+//
+// # Finished runs
+//
+// They will leave for history segments; the member store will then hold the segments' extents,
+// and View's look-ups by id will go on there. Until then everything is hot.
 package runstore

@@ -1,6 +1,10 @@
 package runstore
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"greatminds/internal/refusal"
+)
 
 // Kinds of operations.
 const (
@@ -60,10 +64,15 @@ type Operation struct {
 
 // Open tells whether the operation still holds its task.
 func (o *Operation) Open() bool {
+	return o.stage() == operationPrepared || o.stage() == needsRecovery
+}
+
+// stage is the member that says how far the operation is.
+func (o *Operation) stage() string {
 	if o.Kind == ResultOperation {
-		return o.Phase == "prepared"
+		return o.Phase
 	}
-	return o.Status == "prepared" || o.Status == "needs_recovery"
+	return o.Status
 }
 
 // Claim is what a claim transaction records about a new run.
@@ -98,4 +107,49 @@ type ClaimedRun struct {
 	*Run
 	// Token is 32 random bytes, URL-safe base64.
 	Token Token
+}
+
+// PutOperation stores an operation whole, in place of the one of the same id: the intent
+// first, then again after each step. Kind, task and intent cannot change, nor can it leave its
+// table of edges. A maintenance operation emits system_operation_STATUS with each new status,
+// and system_repair_requested when a repair is asked for; the application of a result is told
+// by its result's events. Spec: "Dependency maintenance", reference 5.5.
+func (tx *Tx) PutOperation(o Operation) error {
+	if !validName(string(o.ID)) {
+		return badName("operation", string(o.ID))
+	}
+	if o.Kind == "" {
+		return refusal.New(refusal.CodeRecordInvalid, "this is a fault of the program: report it", "operation %s has no kind", o.ID)
+	}
+	next, err := normal(&o)
+	if err != nil {
+		return unstorable("operation", string(o.ID), err)
+	}
+	old, was := tx.Operation(o.ID), ""
+	if old != nil {
+		was = old.stage()
+		if old.Kind != o.Kind || old.TaskID != o.TaskID || old.ResultID != o.ResultID {
+			return refusal.New(refusal.CodeIdentity, "use a new id", "operation %s already stands for %s of task %s", o.ID, old.Kind, old.TaskID)
+		}
+	}
+	if !allowed(operationEdges, was, next.stage()) {
+		return refusal.New(refusal.CodeTransition, "look at `greatminds run status`", "operation %s is %q and cannot become %q", o.ID, was, next.stage())
+	}
+	tx.View.h.putOperation(next)
+	name := inMaintenance
+	if next.Kind == ResultOperation {
+		name = inOperations
+	}
+	tx.touch(name, string(o.ID))
+	if next.Kind == ResultOperation {
+		return nil
+	}
+	data := map[string]any{"id": next.ID, "task_id": next.TaskID}
+	if was != next.stage() {
+		tx.Emit("system_operation_"+next.stage(), "", data)
+	}
+	if next.RepairRequestedAt != nil && (old == nil || old.RepairRequestedAt == nil || *old.RepairRequestedAt != *next.RepairRequestedAt) {
+		tx.Emit("system_repair_requested", "", data)
+	}
+	return nil
 }

@@ -1,9 +1,116 @@
 package runstore
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
+	"sync"
+
+	"greatminds/internal/refusal"
 )
+
+// Kinds of pinned documents.
+const (
+	// PinnedExecution is an execution contract in canonical form; its hash is that of its bytes.
+	PinnedExecution = "execution"
+	// PinnedSchema is a workflow schema as SchemaDocument makes it; its hash is that of its text.
+	PinnedSchema = "schema"
+)
+
+// pins remembers what this process has seen on the disk, so that each document is written or
+// synced once.
+type pins struct {
+	mu   sync.Mutex
+	done map[string]bool
+}
+
+// PinDocument keeps data for good as contracts/KIND-SHA.json and returns when it is on the
+// disk; only then may a claim refer to it. Sha is the document's hash by the rule of its kind
+// and is checked. A document that is there already must be the same, byte for byte.
+// Spec: "Persistence and ownership".
+func (s *Store) PinDocument(kind, sha string, data []byte) error {
+	if err := checkPinned(kind, sha, data); err != nil {
+		return refusal.New(refusal.CodePinned, "this is a fault of the program: report it", "%s document %.12s: %v", kind, sha, err)
+	}
+	path := s.pinnedPath(kind, sha)
+	s.pins.mu.Lock()
+	defer s.pins.mu.Unlock()
+	if s.pins.done[path] {
+		return nil
+	}
+	if err := s.pin(path, data); err != nil {
+		return err
+	}
+	if s.pins.done == nil {
+		s.pins.done = map[string]bool{}
+	}
+	s.pins.done[path] = true
+	return nil
+}
+
+func (s *Store) pin(path string, data []byte) error {
+	found, err := readFile(path)
+	switch {
+	case err != nil:
+		return err
+	case found == nil:
+		err = s.o.Disk.MkdirAll(filepath.Dir(path), 0o700)
+		if err == nil {
+			err = s.o.Disk.Create(path, data, 0o600)
+		}
+	case bytes.Equal(found, data):
+		// Whoever made it may have been killed before its folder was synced.
+		err = s.o.Disk.Settle(path)
+	default:
+		return refusal.New(refusal.CodePinned, "put back a good copy, or remove the file if no run refers to it", "%s holds other bytes than its name says", path)
+	}
+	if err != nil {
+		return &refusal.Refusal{Code: refusal.CodeStoreWrite, Err: err, What: "document not pinned: " + err.Error(),
+			Remedy: "free space or mend the disk, then repeat the request"}
+	}
+	return nil
+}
+
+// Pinned returns a pinned document, after checking that its bytes are those of its name.
+func (s *Store) Pinned(kind, sha string) ([]byte, error) {
+	path := s.pinnedPath(kind, sha)
+	data, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if data == nil {
+		return nil, refusal.New(refusal.CodePinned, "put back a copy of the file; the runs that refer to it cannot be judged without it", "%s is missing", path)
+	}
+	if err := checkPinned(kind, sha, data); err != nil {
+		return nil, refusal.New(refusal.CodePinned, "put back a good copy of the file", "%s: %v", path, err)
+	}
+	return data, nil
+}
+
+func (s *Store) pinnedPath(kind, sha string) string {
+	return filepath.Join(s.o.Dir, contractsName, kind+"-"+sha+".json")
+}
+
+// checkPinned tells whether sha is the hash of data by the rule of its kind.
+func checkPinned(kind, sha string, data []byte) error {
+	hashed := data
+	switch kind {
+	case PinnedExecution:
+	case PinnedSchema:
+		text, err := SchemaText(data)
+		if err != nil {
+			return err
+		}
+		hashed = text
+	default:
+		return fmt.Errorf("unknown kind %q", kind)
+	}
+	if got := hashText(string(hashed)); got != sha {
+		return fmt.Errorf("its hash is %.12s, not %.12s", got, sha)
+	}
+	return nil
+}
 
 // SchemaDocument is the pinned form of a workflow schema: its text and version as JSON.
 func SchemaDocument(text []byte, version int) ([]byte, error) {

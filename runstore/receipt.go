@@ -209,3 +209,31 @@ type Hold struct {
 	// NextAt is when the hold clears by itself, in seconds of the Unix epoch.
 	NextAt *float64 `json:"next_at,omitempty"`
 }
+
+// Open tells whether the result still holds its task: it is neither applied, rejected nor
+// abandoned.
+func (r *Result) Open() bool {
+	return r.Status == resultReceived || r.Status == resultApplying || r.Status == needsRecovery
+}
+
+// Open tells whether the command has no outcome that can be relied on.
+func (c *Command) Open() bool {
+	switch c.Status {
+	case commandQueued, commandStarting, commandRunning, needsRecovery:
+		return true
+	}
+	return false
+}
+
+// Open tells whether the request still waits for an answer or for its delivery.
+func (p *Permission) Open() bool {
+	return p.Status == permissionPending || p.Status == permissionAnswered
+}
+
+// Request is the receipt of one changing request: what was answered, under the caller's id.
+type Request struct {
+	ID      string          `json:"id"`
+	At      float64         `json:"at"`
+	Receipt json.RawMessage `json:"receipt"`
+	Extra   Members         `json:"-"`
+}

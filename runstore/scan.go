@@ -6,8 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth bounds the nesting of any document we read.
-const maxDepth = 100
+// maxDepth bounds the nesting of any document we read, maxRawDepth that of a value we are given.
+const (
+	maxDepth    = 100
+	maxRawDepth = 64
+)
 
 // fault is one thing wrong in a document, at a byte offset from its beginning.
 type fault struct {
@@ -26,9 +29,11 @@ func faultAt(off int, format string, args ...any) *fault {
 //
 // The standard decoder takes the last of two equal keys, ignores case and replaces bad UTF-8;
 // a store must not guess.
-func checkJSON(data []byte) error {
+func checkJSON(data []byte) error { return checkNested(data, 0) }
+
+func checkNested(data []byte, depth int) error {
 	s := scanner{data: data}
-	if err := s.value(0); err != nil {
+	if err := s.value(depth); err != nil {
 		return err
 	}
 	s.space()

@@ -2,106 +2,239 @@ package runstore
 
 import (
 	"encoding/json"
+	"fmt"
+	"math"
 	"time"
+
+	"greatminds/internal/refusal"
 )
 
-// Tx is one transaction. Its reads see its own writes. It ends with the function it was
-// given to.
-type Tx struct{ *View }
+// Tx is one transaction. Its reads see its own writes. It ends with the function it was given
+// to: a call after that panics.
+//
+// A call that returns an error has changed nothing by itself; the transaction is undone as a
+// whole when its function returns an error.
+type Tx struct {
+	*View
+	now     time.Time
+	changed map[change]struct{}
+	err     error
+}
+
+func newTx(tip *hot, now time.Time) *Tx {
+	return &Tx{View: &View{h: *tip}, now: now, changed: map[change]struct{}{}}
+}
+
+// finish runs f and returns the state after it, nil where nothing changed.
+func (tx *Tx) finish(f func(tx *Tx) error) (*hot, error) {
+	last := tx.View.h.lastEvent
+	v := tx.View
+	defer func() { tx.View = nil }()
+	if err := f(tx); err != nil {
+		return nil, err
+	}
+	if tx.err != nil {
+		return nil, tx.err
+	}
+	if len(tx.changed) == 0 && v.h.lastEvent == last {
+		return nil, nil
+	}
+	tx.prune()
+	after := v.h
+	return &after, nil
+}
 
 // Now returns the transaction's one moment.
-func (tx *Tx) Now() time.Time { return time.Time{} }
+func (tx *Tx) Now() time.Time { return tx.now }
 
-// Claim makes a run of a task, when dispatch is not paused, the task has no active run and
-// admit gives no hold. It emits claimed.
-func (tx *Tx) Claim(c Claim, admit func(*View) []Hold) (*ClaimedRun, []Hold, error) {
-	return nil, nil, errUnbuilt
+// at is Now in seconds of the Unix epoch, as the store writes it.
+func (tx *Tx) at() float64 { return Epoch(tx.now) }
+
+// Epoch returns a moment as the store writes it: seconds of the Unix epoch, to the microsecond.
+func Epoch(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
+
+// between returns the interval between two recorded moments, nil where the clock went backward
+// or a moment is not a number. Spec: "Queue, validation and accepted transitions".
+func between(from, to float64) *float64 {
+	d := math.Round((to-from)*1e6) / 1e6
+	if math.IsNaN(d) || math.IsInf(d, 0) || d < 0 {
+		return nil
+	}
+	return &d
 }
 
-// Transition moves a run along the table of state edges and emits an event of the state's
-// name. The same event id again changes nothing; with other contents it is an error.
-func (tx *Tx) Transition(run RunID, eventID string, to State, reason string, data map[string]any) error {
-	return errUnbuilt
+func (tx *Tx) touch(collection, key string) { tx.changed[change{collection, key}] = struct{}{} }
+
+// Emit appends an event; run may be empty. Data that has no JSON form fails the transaction.
+func (tx *Tx) Emit(kind string, run RunID, data map[string]any) {
+	if data == nil {
+		data = map[string]any{}
+	}
+	raw, err := toRaw(data)
+	if err != nil {
+		tx.err = refusal.New(refusal.CodeRecordInvalid, "this is a fault of the program: report it", "event %s of run %q: %v", kind, run, err)
+		return
+	}
+	e := &Event{Sequence: tx.View.h.lastEvent + 1, At: tx.at(), Kind: kind, Data: raw}
+	if run != "" {
+		e.RunID = &run
+	}
+	tx.View.h.addEvent(e)
 }
 
-// EditRun changes fields of a run, never State, Reason or identity.
-func (tx *Tx) EditRun(run RunID, f func(*Run)) error { return errUnbuilt }
-
-// Recover gives a run to a new owner at a daemon's start and emits run_recovered: a waiting
-// run keeps its state, every other active one becomes interrupted. The process must be gone.
-func (tx *Tx) Recover(run RunID, owner string) error { return errUnbuilt }
-
-// RecordProcess records the process that waits at a run's gate.
-func (tx *Tx) RecordProcess(run RunID, p Process) error { return errUnbuilt }
-
-// Stage records the first sight of a stage, offset after the execution began.
-func (tx *Tx) Stage(run RunID, stage string, offset time.Duration) error { return errUnbuilt }
-
-// Emit appends an event; run may be empty.
-func (tx *Tx) Emit(kind string, run RunID, data map[string]any) {}
-
-// Reserve debits input bytes of a run under a request id. The same id again changes nothing.
-func (tx *Tx) Reserve(run RunID, id string, r Reservation) error { return errUnbuilt }
-
-// Receive stores a decision, or returns the receipt it already has; true means new.
-func (tx *Tx) Receive(run RunID, env Envelope) (*Result, bool, error) {
-	return nil, false, errUnbuilt
+// prune keeps the event tail within its limit: beyond it the tail shrinks to 80 percent, so
+// that the next pruning is far away. Spec: "Runtime event retention".
+func (tx *Tx) prune() {
+	h := &tx.View.h
+	limit := h.maxEvents()
+	if len(h.events) <= limit {
+		return
+	}
+	keep := limit*8/10 - 1 // one more tells of the pruning
+	dropped := h.events[:len(h.events)-keep]
+	through := dropped[len(dropped)-1].Sequence
+	r := Retention{MaxEvents: limit}
+	if h.retention != nil {
+		r = *h.retention
+	}
+	at := tx.at()
+	r.DiscardedCount += uint64(len(dropped))
+	r.DiscardedThrough, r.UpdatedAt = through, &at
+	h.retention = &r
+	tx.touch(inTop, topRetention)
+	h.discard(through)
+	tx.Emit("events_pruned", "", map[string]any{"discarded": len(dropped), "discarded_through": through, "max_events": limit})
 }
 
-// BeginValidation starts a preparation attempt of a result and returns its id.
-func (tx *Tx) BeginValidation(id ResultID) (string, error) { return "", errUnbuilt }
+func validLimit(n int) bool { return n >= minMaxEvents && n <= maxMaxEvents }
 
-// CompleteValidation ends the attempt with its monotonic duration.
-func (tx *Tx) CompleteValidation(id ResultID, attempt string, took time.Duration, valid bool) error {
-	return errUnbuilt
+func limitRefusal(n int) error {
+	return refusal.New(refusal.CodeEventLimit, fmt.Sprintf("set max_runtime_events to %d..%d", minMaxEvents, maxMaxEvents), "an event limit of %d", n)
 }
 
-// SetResult moves a result along its edges; f may change Details.
-func (tx *Tx) SetResult(id ResultID, status string, f func(*Result)) error { return errUnbuilt }
-
-// PutOperation stores an operation whole.
-func (tx *Tx) PutOperation(o Operation) error { return errUnbuilt }
-
-// RequestCommand queues a command, or returns the receipt it already has; true means new.
-func (tx *Tx) RequestCommand(c Command) (*Command, bool, error) { return nil, false, errUnbuilt }
-
-// SetCommand moves a command along its edges; an empty status changes fields only.
-func (tx *Tx) SetCommand(id CommandID, status string, f func(*Command)) error { return errUnbuilt }
-
-// AskPermission stores a pending permission request.
-func (tx *Tx) AskPermission(p Permission) error { return errUnbuilt }
-
-// AnswerPermission records the operator's choice; true means new.
-func (tx *Tx) AnswerPermission(id PermissionID, option string) (*Permission, bool, error) {
-	return nil, false, errUnbuilt
+// SetEventLimit installs the event limit, 100 to 1,000,000. The same limit again changes
+// nothing.
+func (tx *Tx) SetEventLimit(n int) error {
+	if !validLimit(n) {
+		return limitRefusal(n)
+	}
+	h := &tx.View.h
+	if h.retention != nil && h.retention.MaxEvents == n {
+		return nil
+	}
+	r := Retention{}
+	if h.retention != nil {
+		r = *h.retention
+	}
+	r.MaxEvents = n
+	h.retention = &r
+	tx.touch(inTop, topRetention)
+	tx.Emit("event_retention_configured", "", map[string]any{"max_events": n})
+	return nil
 }
 
-// ConsumePermission marks an answer as handed to the agent's callback.
-func (tx *Tx) ConsumePermission(id PermissionID) error { return errUnbuilt }
+// SetPaused pauses or resumes dispatch. While paused no claim is made; active runs go on.
+// Spec: "Lifecycle and result receipts".
+func (tx *Tx) SetPaused(paused bool) {
+	if tx.View.h.paused == paused {
+		return
+	}
+	tx.View.h.paused = paused
+	tx.touch(inTop, topPaused)
+	kind := "dispatch_resumed"
+	if paused {
+		kind = "dispatch_paused"
+	}
+	tx.Emit(kind, "", nil)
+}
 
-// ClosePermission cancels a request that was not consumed.
-func (tx *Tx) ClosePermission(id PermissionID, reason string) error { return errUnbuilt }
+// SetFindings stores the maintenance findings; data goes into their event. Findings that are
+// equal to the stored ones change nothing. Spec: "Dependency maintenance".
+func (tx *Tx) SetFindings(findings json.RawMessage, data map[string]any) error {
+	raw, err := checkRaw(findings)
+	if err != nil {
+		return refusal.New(refusal.CodeRecordInvalid, "this is a fault of the program: report it", "maintenance findings: %v", err)
+	}
+	if string(raw) == string(tx.View.h.findings) {
+		return nil
+	}
+	tx.View.h.findings = raw
+	tx.touch(inTop, topFindings)
+	tx.Emit("maintenance_findings_changed", "", data)
+	return nil
+}
 
-// SetPaused pauses or resumes dispatch.
-func (tx *Tx) SetPaused(paused bool) {}
+// SetAccountHold stores an account's hold, a JSON object; nil removes it. The caller emits the
+// event that says why.
+func (tx *Tx) SetAccountHold(account string, hold json.RawMessage) error {
+	h := &tx.View.h
+	if hold == nil {
+		if _, there := h.accountHolds.get(account); there {
+			h.accountHolds = h.accountHolds.del(account)
+			tx.touch(inAccountHolds, account)
+		}
+		return nil
+	}
+	raw, err := checkRaw(hold)
+	if err != nil || isNull(raw) {
+		return refusal.New(refusal.CodeRecordInvalid, "this is a fault of the program: report it", "hold of account %q: %v", account, err)
+	}
+	h.putAccountHold(account, raw)
+	tx.touch(inAccountHolds, account)
+	return nil
+}
 
-// RequestControl asks for cancel or retry of a run. The same open request is returned again.
-func (tx *Tx) RequestControl(run RunID, kind string) (*Control, error) { return nil, errUnbuilt }
+// PutRequest stores the receipt of a changing request, a JSON value. The same id with the same
+// receipt again changes nothing; with another one it replaces it, as a begun request's receipt
+// becomes its final one.
+func (tx *Tx) PutRequest(id string, receipt json.RawMessage) error {
+	if !validName(id) {
+		return badName("request", id)
+	}
+	raw, err := checkRaw(receipt)
+	if err != nil {
+		return refusal.New(refusal.CodeRecordInvalid, "this is a fault of the program: report it", "receipt of request %s: %v", id, err)
+	}
+	old := tx.Request(id)
+	if old != nil && string(old.Receipt) == string(raw) {
+		return nil
+	}
+	r := &Request{ID: id, At: tx.at(), Receipt: raw}
+	if old != nil {
+		r.At, r.Extra = old.At, old.Extra
+	}
+	tx.View.h.requests = tx.View.h.requests.set(id, r)
+	tx.touch(inRequests, id)
+	return nil
+}
 
-// SetControl moves a run's control to processing or completed.
-func (tx *Tx) SetControl(run RunID, id, status string) error { return errUnbuilt }
+func badName(what, id string) error {
+	return refusal.New(refusal.CodeIdentity, "use a letter or digit, then up to 199 letters, digits, - or _", "%s id %q", what, id)
+}
 
-// Observe records the first sight of each queued revision by task path and drops the absent.
-func (tx *Tx) Observe(queued map[string]Revision) {}
-
-// SetFindings stores the maintenance findings; unchanged ones emit nothing.
-func (tx *Tx) SetFindings(findings json.RawMessage, data map[string]any) error { return errUnbuilt }
-
-// SetAccountHold stores an account's hold; nil removes it.
-func (tx *Tx) SetAccountHold(account string, hold json.RawMessage) {}
-
-// PutRequest stores the receipt of a changing request.
-func (tx *Tx) PutRequest(id string, receipt json.RawMessage) error { return errUnbuilt }
-
-// SetEventLimit installs the event limit, 100 to 1,000,000.
-func (tx *Tx) SetEventLimit(n int) error { return errUnbuilt }
+// Observe records the first sight of each queued revision, by task path ("queue/file"), and
+// drops the paths that are absent. A revision already observed keeps its time; nothing
+// changed, nothing written. Spec: "Queue, validation and accepted transitions".
+func (tx *Tx) Observe(queued map[string]Revision) {
+	h := &tx.View.h
+	before := h.observations
+	before.each(func(path string, _ *Observation) bool {
+		if _, still := queued[path]; !still {
+			h.observations = h.observations.del(path)
+			tx.touch(inObservations, path)
+		}
+		return true
+	})
+	changed := h.observations.len() != before.len()
+	for _, path := range sortedKeys(queued) {
+		if old := lookup(before, path); old != nil && old.TaskRevision == queued[path] {
+			continue
+		}
+		h.putObservation(path, &Observation{TaskRevision: queued[path], FirstObservedAt: tx.at()})
+		tx.touch(inObservations, path)
+		changed = true
+	}
+	if changed {
+		tx.Emit("queue_observations_changed", "", map[string]any{"candidates": len(queued)})
+	}
+}

@@ -1,0 +1,57 @@
+package runstore
+
+import (
+	"os"
+
+	"greatminds/internal/refusal"
+)
+
+// readTries bounds Read. Each try fails only when a snapshot was written during it, which
+// takes far longer than a try.
+const readTries = 100
+
+// Read returns the last durable state of the store in dir, without the lease and without
+// writing, also while another process writes the store. A missing store is an empty view. It
+// refuses what Open refuses, but leaves an unfinished tail of the journal alone: it may be a
+// line that is being written.
+func Read(dir string) (*View, error) {
+	for range readTries {
+		r, err := readOnce(dir)
+		if err != nil {
+			return nil, err
+		}
+		if r != nil {
+			return &View{h: *r.state}, nil
+		}
+	}
+	return nil, refusal.New(refusal.CodeStoreBusy, "try again", "%s changed during each of %d attempts to read it", dir, readTries)
+}
+
+// readOnce reads the snapshot, the journal, and then looks whether the snapshot is still the
+// same file: otherwise the journal may go on from another one. It returns nil to try again.
+//
+// The first snapshot stays open meanwhile, so that no other file can get its inode.
+func readOnce(dir string) (*replayed, error) {
+	f := &files{dir: dir}
+	snap, before, err := openFile(f.path(snapshotName))
+	if err != nil {
+		return nil, err
+	}
+	if snap != nil {
+		defer snap.Close()
+		if f.snapshot, err = readAll(f.path(snapshotName), snap); err != nil {
+			return nil, err
+		}
+	}
+	if f.journal, err = readFile(f.path(journalName)); err != nil {
+		return nil, err
+	}
+	after, err := os.Lstat(f.path(snapshotName))
+	if (snap == nil) != os.IsNotExist(err) {
+		return nil, nil
+	}
+	if snap != nil && (err != nil || !os.SameFile(before, after)) {
+		return nil, nil
+	}
+	return f.replay()
+}
