@@ -52,7 +52,8 @@ type MergePlan struct {
 	Root     string `json:"root"`
 	Worktree string `json:"worktree,omitempty"`
 
-	git *Git
+	git     *Git
+	changes []pathChange // what the merge changes on the branch; nil until it is known
 }
 
 // With returns the plan ready to be performed by g, as after reading it from a record.
@@ -96,56 +97,63 @@ func ComputeMerge(ctx context.Context, r MergeRequest) (MergePlan, error) {
 		return MergePlan{}, refusal.New(refusal.CodeMergeStrategy,
 			"set worktrees.merge_strategy to --no-ff, or leave it out", "the merge strategy %q is not supported", s)
 	}
-	m, place, err := locate(ctx, r)
+	m, place, where, err := locate(ctx, r)
+	if err != nil {
+		return MergePlan{}, err
+	}
+	who, err := r.Git.identity(ctx, m.dir())
 	if err != nil {
 		return MergePlan{}, err
 	}
 	if m.Worktree != "" {
-		err = r.Git.overlay(ctx, r, place, &m)
+		if err := r.Git.overlay(ctx, r, place, where, who, &m); err != nil {
+			return MergePlan{}, err
+		}
 	}
-	if err != nil {
-		return MergePlan{}, err
-	}
-	if m.Nothing, err = r.Git.isAncestor(ctx, m.Root, m.Theirs, m.Old); err != nil || m.Nothing {
+	if err := r.Git.mergeTree(ctx, r, &m); err != nil || m.Nothing {
 		return m, err
 	}
-	if err := r.Git.mergeTree(ctx, r, &m); err != nil {
-		return MergePlan{}, err
+	return m, r.Git.mergeCommit(ctx, r, where, who, &m)
+}
+
+// dir is where git computes: in the task's worktree, so that the attributes that count are those
+// of the work and not those of whatever the user has checked out.
+func (m MergePlan) dir() string {
+	if m.Worktree != "" {
+		return m.Worktree
 	}
-	return m, r.Git.mergeCommit(ctx, r, &m)
+	return m.Root
 }
 
 // locate finds both branches and the worktree.
-func locate(ctx context.Context, r MergeRequest) (MergePlan, worktreePlace, error) {
+func locate(ctx context.Context, r MergeRequest) (MergePlan, worktreePlace, sight, error) {
 	place := placeOf(r.Project, r.Policy, r.Task)
 	m := MergePlan{Branch: "refs/heads/" + r.Policy.DefaultBranch, TaskBranch: place.ref(), Root: r.Project.Root, git: r.Git}
 	var err error
 	if m.Old, err = r.Git.defaultHead(ctx, m.Root, r.Policy.DefaultBranch); err != nil {
-		return m, place, err
+		return m, place, sight{}, err
 	}
 	if _, err := os.Lstat(place.path); err == nil {
-		common, err := r.Git.commonDir(ctx, m.Root)
+		common, err := r.Git.repository(ctx, m.Root)
 		if err != nil {
-			return m, place, err
+			return m, place, sight{}, err
 		}
-		ws, err := r.Git.verifyWorktree(ctx, place, common)
-		if err != nil {
-			return m, place, err
-		}
-		m.Worktree, m.TaskOld, m.Theirs = place.path, ws.Head, ws.Head
-		return m, place, nil
+		s, err := r.Git.verifyWorktree(ctx, place, common)
+		m.Worktree, m.TaskOld, m.Theirs = place.path, s.head, s.head
+		return m, place, s, err
 	}
 	if m.TaskOld, err = r.Git.commit(ctx, m.Root, place.ref()); err != nil {
-		return m, place, err
+		return m, place, sight{}, err
 	}
 	if m.TaskOld == "" {
-		return m, place, refusal.New(refusal.CodeMergeBranchMissing,
+		return m, place, sight{}, refusal.New(refusal.CodeMergeBranchMissing,
 			fmt.Sprintf("where the work is somewhere else, run `git branch %s COMMIT`; where there is none, `git branch %s %s`",
 				place.branch, place.branch, r.Policy.DefaultBranch),
 			"task %s has neither the worktree %s nor the branch %s: nothing tells what to merge", r.Task, place.path, place.branch)
 	}
 	m.Theirs = m.TaskOld
-	return m, place, nil
+	s, err := r.Git.look(ctx, m.Root)
+	return m, place, s, err
 }
 
 func (g *Git) isAncestor(ctx context.Context, dir, a, b string) (bool, error) {
@@ -153,13 +161,9 @@ func (g *Git) isAncestor(ctx context.Context, dir, a, b string) (bool, error) {
 	return err == nil && out.Code == 0, err
 }
 
-// mergeTree computes the merged tree.
+// mergeTree computes the merged tree and what it changes on the branch.
 func (g *Git) mergeTree(ctx context.Context, r MergeRequest, m *MergePlan) error {
-	dir := m.Worktree
-	if dir == "" {
-		dir = m.Root
-	}
-	out, err := g.run(ctx, gitCall{step: "git.merge-tree", dir: dir, long: true, codes: []int{1},
+	out, err := g.run(ctx, gitCall{step: "git.merge-tree", dir: m.dir(), long: true, codes: []int{1},
 		args: []string{"merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", m.Old, m.Theirs}})
 	if err != nil {
 		return fmt.Errorf("merge of task %s: %w", r.Task, err)
@@ -167,7 +171,7 @@ func (g *Git) mergeTree(ctx context.Context, r MergeRequest, m *MergePlan) error
 	fields := strings.Split(string(out.Stdout), "\x00")
 	if !isObjectID(fields[0]) {
 		// A status of 1 without a tree is git's own failure, not a conflict.
-		failed := &gitError{dir: dir, args: []string{"merge-tree"}, code: out.Code, stderr: shorten(out.Stderr)}
+		failed := &gitError{dir: m.dir(), args: []string{"merge-tree"}, code: out.Code, stderr: shorten(out.Stderr)}
 		return &refusal.Refusal{Code: refusal.CodeGitFailed, What: failed.Error(), Err: failed,
 			Remedy: "put right what git names, then try again"}
 	}
@@ -175,11 +179,18 @@ func (g *Git) mergeTree(ctx context.Context, r MergeRequest, m *MergePlan) error
 		return &MergeConflict{Branch: r.Policy.DefaultBranch, Task: r.Task, Files: conflictFiles(fields[1:])}
 	}
 	m.Tree = fields[0]
-	changes, err := g.treeChanges(ctx, dir, m.Old, m.Tree)
-	if err != nil {
+	if m.changes, err = g.treeChanges(ctx, m.dir(), m.Old, m.Tree); err != nil {
 		return err
 	}
-	for _, c := range changes {
+	if len(m.changes) == 0 {
+		// The branch has all of it: by containing the commits, or by having the same contents.
+		m.changes = []pathChange{}
+		if m.Nothing, err = g.isAncestor(ctx, m.dir(), m.Theirs, m.Old); m.Nothing {
+			m.Tree = ""
+		}
+		return err
+	}
+	for _, c := range m.changes {
 		if c.submodule() {
 			return refusal.New(refusal.CodeMergeSubmodule,
 				fmt.Sprintf("merge %s into %s by hand; the task then goes on by itself", strings.TrimPrefix(m.TaskBranch, "refs/heads/"), r.Policy.DefaultBranch),
@@ -209,14 +220,10 @@ func isObjectID(s string) bool {
 
 // indexCopy copies a worktree's index into a temporary folder and returns the environment that
 // makes git use it.
-func (g *Git) indexCopy(ctx context.Context, worktree, tmp string) ([]string, error) {
-	dir, err := g.gitDir(ctx, worktree)
-	if err != nil {
-		return nil, err
-	}
+func indexCopy(gitDir, tmp string) ([]string, error) {
 	path := filepath.Join(tmp, "index")
 	env := []string{"GIT_INDEX_FILE=" + path}
-	from := filepath.Join(dir, "index")
+	from := filepath.Join(gitDir, "index")
 	info, err := os.Stat(from)
 	if os.IsNotExist(err) {
 		return env, nil

@@ -25,16 +25,12 @@ func (m MergePlan) takeBack(ctx context.Context, on []Checkout, head string) err
 }
 
 func (m MergePlan) takeBackOne(ctx context.Context, c Checkout, head string) error {
-	changes, err := m.git.treeChanges(ctx, c.Path, m.Old, m.Commit)
-	if err != nil {
+	if index, err := m.indexSide(ctx, c); err != nil {
 		return err
+	} else if index == holdsNew && len(m.changes) > 0 {
+		return m.takeBackWhole(ctx, c, head)
 	}
-	if index, err := m.indexSide(ctx, c, changes); err != nil {
-		return err
-	} else if index == holdsNew {
-		return m.takeBackWhole(ctx, c, changes, head)
-	}
-	states, err := m.git.classify(ctx, c.Path, changes)
+	states, err := m.git.classify(ctx, c.Path, m.changes)
 	if err != nil || unstarted(states) {
 		return err
 	}
@@ -42,22 +38,22 @@ func (m MergePlan) takeBackOne(ctx context.Context, c Checkout, head string) err
 	if err != nil {
 		return err
 	}
-	if len(states.others()) > 0 || overlapping(moved, changes) {
+	if len(states.others()) > 0 || overlapping(moved, m.changes) {
 		return m.uncertain(c, states)
 	}
 	if err := checkIdle(c.Path, c.GitDir); err != nil {
 		return err
 	}
-	if err := m.restore(ctx, c, changes, head); err != nil {
+	if err := m.restore(ctx, c, head); err != nil {
 		return err
 	}
-	return m.dropAdded(c, changes, states)
+	return m.dropAdded(c, states)
 }
 
 // dropAdded removes the files that the cut step had already added: they are in no index, so that
 // restore does not know them, and their contents are those of the merge.
-func (m MergePlan) dropAdded(c Checkout, changes []pathChange, states contents) error {
-	for _, change := range changes {
+func (m MergePlan) dropAdded(c Checkout, states contents) error {
+	for _, change := range m.changes {
 		if !change.added() || states[change.path] != holdsNew {
 			continue
 		}
@@ -69,12 +65,12 @@ func (m MergePlan) dropAdded(c Checkout, changes []pathChange, states contents) 
 }
 
 // takeBackWhole undoes a finished checkout step, unless somebody has committed its contents.
-func (m MergePlan) takeBackWhole(ctx context.Context, c Checkout, changes []pathChange, head string) error {
+func (m MergePlan) takeBackWhole(ctx context.Context, c Checkout, head string) error {
 	since, err := m.git.treeChanges(ctx, c.Path, m.Commit, head)
 	if err != nil {
 		return err
 	}
-	if !overlapping(since, changes) && head != m.Old {
+	if !overlapping(since, m.changes) && head != m.Old {
 		return refusal.New(refusal.CodeCheckoutUncertain,
 			"look at that commit; where it holds the merge's files, merge the task branch by hand and repair the operation",
 			"the commit %.12s on %s, made in %s, contains the files of the merge %.12s without being it",

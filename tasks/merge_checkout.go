@@ -16,8 +16,8 @@ import (
 
 // Checkout is one checkout of the branch merged into, which has to follow the merge.
 type Checkout struct {
-	// Path is its top folder, GitDir the folder of its own index.
-	Path, GitDir string
+	// Path is its top folder, GitDir the folder of its own index, Head the commit it is at.
+	Path, GitDir, Head string
 }
 
 // Overlap is a checkout with files of its own in the merge's way.
@@ -60,7 +60,7 @@ func (m MergePlan) Checkouts(ctx context.Context) ([]Checkout, error) {
 			return nil, refusal.New(refusal.CodeMergeBusy, "bring it back, or run `git worktree prune` once it is gone for good",
 				"the checkout %s of %s cannot be reached: %v", c.path, m.Branch, err)
 		}
-		dir, err := m.git.gitDir(ctx, c.path)
+		dir, err := m.git.gitDirOf(ctx, c.path)
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +69,7 @@ func (m MergePlan) Checkouts(ctx context.Context) ([]Checkout, error) {
 				"%s of %s is under way in the checkout %s", what, strings.TrimPrefix(m.Branch, "refs/heads/"), c.path)
 		}
 		if c.ref == m.Branch {
-			on = append(on, Checkout{Path: c.path, GitDir: dir})
+			on = append(on, Checkout{Path: c.path, GitDir: dir, Head: c.head})
 		}
 	}
 	return on, nil
@@ -96,6 +96,10 @@ func (m MergePlan) CheckCheckouts(ctx context.Context) ([]Overlap, error) {
 	if m.Nothing {
 		return nil, nil
 	}
+	m, err := m.known(ctx)
+	if err != nil {
+		return nil, err
+	}
 	on, err := m.Checkouts(ctx)
 	if err != nil {
 		return nil, err
@@ -103,6 +107,9 @@ func (m MergePlan) CheckCheckouts(ctx context.Context) ([]Overlap, error) {
 	var overlaps []Overlap
 	for _, c := range on {
 		files, err := m.overlap(ctx, c)
+		if err == nil && len(files) == 0 {
+			files, err = m.rehearse(ctx, c)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -113,76 +120,58 @@ func (m MergePlan) CheckCheckouts(ctx context.Context) ([]Overlap, error) {
 	return overlaps, nil
 }
 
-// overlap lists the files of one checkout that are in the merge's way.
+// known is the plan with its path changes, which a plan from a record has to look up.
+func (m MergePlan) known(ctx context.Context) (MergePlan, error) {
+	if m.changes != nil {
+		return m, nil
+	}
+	changes, err := m.git.treeChanges(ctx, m.Root, m.Old, m.Commit)
+	m.changes = changes
+	return m, err
+}
+
+// overlap lists the files of one checkout that are in the merge's way, as far as index and
+// folders tell.
 func (m MergePlan) overlap(ctx context.Context, c Checkout) ([]string, error) {
 	if err := checkIdle(c.Path, c.GitDir); err != nil {
 		return nil, err
 	}
-	if head, err := m.git.commit(ctx, c.Path, m.Branch); err != nil {
-		return nil, err
-	} else if head != m.Old {
+	if c.Head != m.Old {
 		return nil, ErrBranchMoved
 	}
-	// A touched file is no changed one: without this, read-tree refuses it.
-	if _, err := m.git.run(ctx, gitCall{step: "git.update-index", dir: c.Path, long: true, codes: []int{1},
-		args: []string{"update-index", "-q", "--refresh"}}); err != nil {
-		return nil, err
-	}
-	changes, err := m.git.treeChanges(ctx, c.Path, m.Old, m.Commit)
-	if err != nil {
-		return nil, err
-	}
-	files, err := m.dirty(ctx, c, changes)
-	if err != nil {
-		return nil, err
-	}
-	files = append(files, inTheWay(c.Path, changes)...)
-	if len(files) == 0 {
-		files, err = m.rehearse(ctx, c, changes)
-	}
-	sort.Strings(files)
-	return slices.Compact(files), err
-}
-
-// dirty lists the paths of the merge at which index or files are not at the old commit.
-func (m MergePlan) dirty(ctx context.Context, c Checkout, changes []pathChange) ([]string, error) {
-	staged, err := m.git.fields(ctx, c.Path, "diff-index", "--cached", "--name-only", "-z", "--no-renames", m.Old, "--")
-	if err != nil {
-		return nil, err
-	}
-	unstaged, err := m.git.fields(ctx, c.Path, "diff-files", "--name-only", "-z", "--ignore-submodules=all")
+	// This also refreshes the index: a touched file is no changed one, but read-tree takes it
+	// for one until the index knows.
+	out, err := m.git.run(ctx, gitCall{step: "git.refresh", dir: c.Path, long: true,
+		args: []string{"status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=no", "--ignore-submodules=all"}})
 	if err != nil {
 		return nil, err
 	}
 	touched := map[string]bool{}
-	for _, change := range changes {
+	for _, change := range m.changes {
 		touched[change.path] = true
 	}
 	var files []string
-	for _, name := range append(staged, unstaged...) {
-		if touched[name] {
+	for _, line := range splitNUL(out.Stdout) {
+		if name, ok := strings.CutPrefix(line, "u "); ok {
+			files = append(files, afterSpaces(name, 9)) // git moves no index with unmerged paths
+		} else if name := afterSpaces(line, 8); touched[name] {
 			files = append(files, name)
 		}
 	}
-	return files, nil
+	files = append(files, inTheWay(c.Path, m.changes)...)
+	sort.Strings(files)
+	return slices.Compact(files), nil
 }
 
-// rehearse asks git itself. It names what git would refuse and we did not see: an unmerged
-// file, or one that somebody hid from the index's comparison.
-func (m MergePlan) rehearse(ctx context.Context, c Checkout, changes []pathChange) ([]string, error) {
+// rehearse asks git itself whether the checkout can follow. It names what the index does not
+// tell, such as a file that somebody hid from its comparison.
+func (m MergePlan) rehearse(ctx context.Context, c Checkout) ([]string, error) {
 	out, err := m.git.run(ctx, gitCall{dir: c.Path, long: true, any: true,
 		args: []string{"read-tree", "-n", "-m", "-u", m.Old, m.Commit}})
 	if err != nil || out.Code == 0 {
 		return nil, err
 	}
-	unmerged, err := m.git.fields(ctx, c.Path, "diff", "--name-only", "-z", "--diff-filter=U")
-	if err != nil {
-		return nil, err
-	}
-	if len(unmerged) > 0 {
-		return unmerged, nil
-	}
-	states, err := m.git.classify(ctx, c.Path, changes)
+	states, err := m.git.classify(ctx, c.Path, m.changes)
 	if err != nil {
 		return nil, err
 	}
@@ -196,6 +185,7 @@ func (m MergePlan) rehearse(ctx context.Context, c Checkout, changes []pathChang
 		return nil, refusal.New(refusal.CodeGitFailed, "put right what git names, then try again",
 			"git would not update the checkout %s: %s", c.Path, shorten(out.Stderr))
 	}
+	sort.Strings(files)
 	return files, nil
 }
 

@@ -25,53 +25,51 @@ type newCommit struct {
 	parents []string
 	message string
 	when    time.Time
-	ours    bool // our identity, whatever git is configured with
+	who     identity
 }
 
 // mergeCommit runs the hooks that `git merge` would run and makes the merge commit.
-func (g *Git) mergeCommit(ctx context.Context, r MergeRequest, m *MergePlan) error {
-	dir := m.Worktree
-	if dir == "" {
-		dir = m.Root
-	}
-	message, err := g.hookedMessage(ctx, r, *m, dir)
+func (g *Git) mergeCommit(ctx context.Context, r MergeRequest, where sight, who identity, m *MergePlan) error {
+	message, err := g.hookedMessage(ctx, r, *m, where)
 	if err != nil {
 		return err
 	}
 	m.Parents = []string{m.Old, m.Theirs}
-	m.Commit, err = g.commitTree(ctx, "git.commit-merge", newCommit{dir: dir, tree: m.Tree,
-		parents: m.Parents, message: message, when: r.When})
+	m.Commit, err = g.commitTree(ctx, "git.commit-merge", newCommit{dir: m.dir(), tree: m.Tree,
+		parents: m.Parents, message: message, when: r.When, who: who})
 	return err
 }
 
 // hookedMessage runs pre-merge-commit and commit-msg, and returns the message as the latter
 // leaves it. The hooks see the merged contents as the index, the task's worktree as files.
-func (g *Git) hookedMessage(ctx context.Context, r MergeRequest, m MergePlan, dir string) (string, error) {
-	message := strings.TrimSpace(r.Message)
+func (g *Git) hookedMessage(ctx context.Context, r MergeRequest, m MergePlan, where sight) (string, error) {
+	message, dir := strings.TrimSpace(r.Message), m.dir()
+	before, after := where.hasHook("pre-merge-commit"), where.hasHook("commit-msg")
+	if !before && !after {
+		return message + "\n", nil
+	}
 	tmp, done, err := g.temporary("merge-*")
 	if err != nil {
 		return "", err
 	}
 	defer done()
 	env := []string{"GIT_INDEX_FILE=" + filepath.Join(tmp, "index")}
-	if there, err := g.hasHook(ctx, dir, "pre-merge-commit"); err != nil {
-		return "", err
-	} else if there {
+	if before {
 		if _, err := g.run(ctx, gitCall{dir: dir, env: env, args: []string{"read-tree", m.Tree}}); err != nil {
 			return "", err
 		}
-		if err := g.hook(ctx, hookCall{name: "pre-merge-commit", dir: dir, env: env}); err != nil {
+		if err := g.hook(ctx, where, hookCall{name: "pre-merge-commit", dir: dir, env: env}); err != nil {
 			return "", err
 		}
 	}
-	if there, err := g.hasHook(ctx, dir, "commit-msg"); err != nil || !there {
-		return message + "\n", err
+	if !after {
+		return message + "\n", nil
 	}
 	file := filepath.Join(tmp, "MERGE_MSG")
 	if err := os.WriteFile(file, []byte(message+"\n"), 0o600); err != nil {
 		return "", err
 	}
-	if err := g.hook(ctx, hookCall{name: "commit-msg", dir: dir, env: env, args: []string{file}}); err != nil {
+	if err := g.hook(ctx, where, hookCall{name: "commit-msg", dir: dir, env: env, args: []string{file}}); err != nil {
 		return "", err
 	}
 	edited, err := os.ReadFile(file)
@@ -87,14 +85,7 @@ func (g *Git) hookedMessage(ctx context.Context, r MergeRequest, m MergePlan, di
 // commitTree makes a commit and returns its id. Author, committer and time are given, so that
 // the same inputs make the same commit.
 func (g *Git) commitTree(ctx context.Context, step string, c newCommit) (string, error) {
-	id, err := g.identity(ctx, c.dir)
-	if err != nil {
-		return "", err
-	}
-	author, committer := id.author, id.committer
-	if c.ours {
-		author, committer = person{ourName, ourEmail}, person{ourName, ourEmail}
-	}
+	author, committer := c.who.author, c.who.committer
 	date := fmt.Sprintf("@%d +0000", c.when.Unix())
 	env := []string{
 		"GIT_AUTHOR_NAME=" + author.name, "GIT_AUTHOR_EMAIL=" + author.email, "GIT_AUTHOR_DATE=" + date,
@@ -104,12 +95,12 @@ func (g *Git) commitTree(ctx context.Context, step string, c newCommit) (string,
 	for _, p := range c.parents {
 		args = append(args, "-p", p)
 	}
-	if id.sign {
+	if c.who.sign {
 		args = append(args, "-S")
 	}
 	out, err := g.run(ctx, gitCall{step: step, dir: c.dir, env: env, stdin: []byte(c.message), args: append(args, "-F", "-")})
 	if err != nil {
-		return "", signingRefusal(id.sign, err)
+		return "", signingRefusal(c.who.sign, err)
 	}
 	return strings.TrimSpace(string(out.Stdout)), nil
 }

@@ -17,23 +17,28 @@ var errHalf = errors.New("the checkout step did not end well")
 // follow brings one checkout to the merge, from whatever state it is in.
 func (m MergePlan) follow(ctx context.Context, c Checkout, resumed bool) error {
 	if resumed {
-		if done, err := m.FinishCheckout(ctx, c); done || err != nil {
+		if done, err := m.finish(ctx, c); done || err != nil {
 			return err
 		}
 	}
-	err := m.AdvanceCheckout(ctx, c)
+	err := m.advance(ctx, c)
 	if !errors.Is(err, errHalf) || ctx.Err() != nil {
 		return err
 	}
-	if done, finishErr := m.FinishCheckout(ctx, c); done || finishErr != nil {
+	if done, finishErr := m.finish(ctx, c); done || finishErr != nil {
 		return finishErr
+	}
+	// Nothing has moved: git itself refused, for a reason that it can name again.
+	files, rehearseErr := m.rehearse(ctx, c)
+	if rehearseErr == nil && len(files) > 0 {
+		return OverlapRefusal(m.Branch, []Overlap{{Checkout: c.Path, Files: files}})
 	}
 	return err
 }
 
-// AdvanceCheckout brings one checkout from the old commit to the merge, index and files. It is
-// refused, with nothing changed, where anything of the checkout's own is in the way.
-func (m MergePlan) AdvanceCheckout(ctx context.Context, c Checkout) error {
+// advance brings one checkout from the old commit to the merge, index and files. It is refused,
+// with nothing changed, where anything of the checkout's own is in the way.
+func (m MergePlan) advance(ctx context.Context, c Checkout) error {
 	files, err := m.overlap(ctx, c)
 	if err != nil {
 		return err
@@ -45,41 +50,37 @@ func (m MergePlan) AdvanceCheckout(ctx context.Context, c Checkout) error {
 		args: []string{"read-tree", "-m", "-u", m.Old, m.Commit}}); err != nil {
 		return fmt.Errorf("checkout %s: %w: %w", c.Path, errHalf, err)
 	}
-	return m.syncFiles(ctx, c)
+	return m.syncFiles(c)
 }
 
-// FinishCheckout completes a checkout step that was cut short: read-tree refuses its own half,
-// so this does not repeat it. It reports false, with nothing changed, where the checkout has not
-// begun to move (each path holds its old content). Where a path holds neither its old content,
-// its new one nor nothing it refuses with code checkout_uncertain.
-func (m MergePlan) FinishCheckout(ctx context.Context, c Checkout) (bool, error) {
+// finish completes a checkout step that was cut short: read-tree refuses its own half, so this
+// does not repeat it. It reports false, with nothing changed, where no path shows a trace of the
+// merge. Where some do and another holds neither its old content, its new one nor nothing it
+// refuses with code checkout_uncertain.
+func (m MergePlan) finish(ctx context.Context, c Checkout) (bool, error) {
 	if err := checkIdle(c.Path, c.GitDir); err != nil {
 		return false, err
 	}
-	changes, err := m.git.treeChanges(ctx, c.Path, m.Old, m.Commit)
+	index, err := m.indexSide(ctx, c)
 	if err != nil {
 		return false, err
 	}
-	index, err := m.indexSide(ctx, c, changes)
-	if err != nil {
-		return false, err
+	if index == holdsNew {
+		return true, m.syncFiles(c) // git writes the index last: what differs now came later
 	}
-	states, err := m.git.classify(ctx, c.Path, changes)
-	if err != nil {
-		return false, err
-	}
+	states, err := m.git.classify(ctx, c.Path, m.changes)
 	switch {
-	case index == holdsNew:
-		return true, m.syncFiles(ctx, c) // git writes the index last: what differs now came later
+	case err != nil:
+		return false, err
 	case unstarted(states):
 		return false, nil
 	case index == holdsOther || len(states.others()) > 0:
 		return false, m.uncertain(c, states)
 	}
-	if err := m.restore(ctx, c, changes, m.Commit); err != nil {
+	if err := m.restore(ctx, c, m.Commit); err != nil {
 		return false, err
 	}
-	return true, m.syncFiles(ctx, c)
+	return true, m.syncFiles(c)
 }
 
 // unstarted tells whether no path shows a trace of the merge: then what differs is the
@@ -101,7 +102,7 @@ func (m MergePlan) uncertain(c Checkout, states contents) error {
 }
 
 // indexSide tells which commit the index of a checkout is at, on the merge's paths.
-func (m MergePlan) indexSide(ctx context.Context, c Checkout, changes []pathChange) (content, error) {
+func (m MergePlan) indexSide(ctx context.Context, c Checkout) (content, error) {
 	for _, side := range []struct {
 		commit string
 		what   content
@@ -110,7 +111,7 @@ func (m MergePlan) indexSide(ctx context.Context, c Checkout, changes []pathChan
 		if err != nil {
 			return holdsOther, err
 		}
-		if !anyOf(differ, changes) {
+		if !anyOf(differ, m.changes) {
 			return side.what, nil
 		}
 	}
@@ -132,7 +133,7 @@ func anyOf(names []string, changes []pathChange) bool {
 
 // restore brings the merge's paths of a checkout to a commit, index and files. The caller has
 // made sure that nobody's own bytes stand there.
-func (m MergePlan) restore(ctx context.Context, c Checkout, changes []pathChange, commit string) error {
+func (m MergePlan) restore(ctx context.Context, c Checkout, commit string) error {
 	tracked, err := m.git.fields(ctx, c.Path, "ls-files", "-z")
 	if err != nil {
 		return err
@@ -149,7 +150,7 @@ func (m MergePlan) restore(ctx context.Context, c Checkout, changes []pathChange
 		known[e.path] = true
 	}
 	var list strings.Builder
-	for _, change := range changes {
+	for _, change := range m.changes {
 		// A path that neither the index nor the commit knows is gone already, and git would
 		// refuse the whole list for it.
 		if known[change.path] {
@@ -165,13 +166,9 @@ func (m MergePlan) restore(ctx context.Context, c Checkout, changes []pathChange
 
 // syncFiles makes the files that the merge wrote durable: git syncs its objects, refs and
 // index, and leaves the files to the next power cut.
-func (m MergePlan) syncFiles(ctx context.Context, c Checkout) error {
-	changes, err := m.git.treeChanges(ctx, c.Path, m.Old, m.Commit)
-	if err != nil {
-		return err
-	}
+func (m MergePlan) syncFiles(c Checkout) error {
 	return m.git.Disk.Step("merge.sync-files", func() error {
-		for _, change := range changes {
+		for _, change := range m.changes {
 			if err := syncFile(filepath.Join(c.Path, filepath.FromSlash(change.path))); err != nil {
 				return err
 			}

@@ -13,42 +13,39 @@ import (
 
 // overlay puts what the worktree holds uncommitted into a commit on top of the task branch's,
 // and leaves branch, index and files as they are.
-func (g *Git) overlay(ctx context.Context, r MergeRequest, place worktreePlace, m *MergePlan) error {
-	dir, err := g.gitDir(ctx, place.path)
-	if err != nil {
+func (g *Git) overlay(ctx context.Context, r MergeRequest, place worktreePlace, where sight, who identity, m *MergePlan) error {
+	if err := checkIdle(place.path, where.gitDir); err != nil {
 		return err
 	}
-	if err := checkIdle(place.path, dir); err != nil {
+	tree, err := g.overlayTree(ctx, place, where)
+	if err != nil || tree == where.tree {
 		return err
 	}
-	tree, err := g.overlayTree(ctx, place)
-	if err != nil {
-		return err
-	}
-	head, err := g.text(ctx, place.path, "rev-parse", m.TaskOld+"^{tree}")
-	if err != nil || tree == head {
-		return err
-	}
+	ours := person{ourName, ourEmail}
 	message := fmt.Sprintf("impl(%s): worktree overlay captured at merge\n", r.Task)
 	m.Theirs, err = g.commitTree(ctx, "git.commit-overlay", newCommit{dir: place.path, tree: tree,
-		parents: []string{m.TaskOld}, message: message, when: r.When, ours: true})
+		parents: []string{m.TaskOld}, message: message, when: r.When, who: identity{ours, ours, who.sign}})
 	return err
 }
 
 // overlayTree writes the worktree's whole contents, ignored files left out, as a tree. It works
 // on a copy of the index, so what somebody staged (also with force) counts as they left it.
-func (g *Git) overlayTree(ctx context.Context, place worktreePlace) (string, error) {
+func (g *Git) overlayTree(ctx context.Context, place worktreePlace, where sight) (string, error) {
 	tmp, done, err := g.temporary("overlay-*")
 	if err != nil {
 		return "", err
 	}
 	defer done()
-	env, err := g.indexCopy(ctx, place.path, tmp)
+	env, err := indexCopy(where.gitDir, tmp)
 	if err != nil {
 		return "", err
 	}
-	if err := g.refuseNested(ctx, place, env); err != nil {
+	clean, err := g.refuseNested(ctx, place, env)
+	if err != nil {
 		return "", err
+	}
+	if clean {
+		return where.tree, nil
 	}
 	if _, err = g.run(ctx, gitCall{step: "git.add", dir: place.path, env: env, long: true,
 		args: []string{"add", "--all"}}); err != nil {
@@ -62,29 +59,30 @@ func (g *Git) overlayTree(ctx context.Context, place worktreePlace) (string, err
 }
 
 // refuseNested refuses a repository inside the worktree, whose files git would not take along
-// and whose history would be lost with the worktree, and a changed submodule.
-func (g *Git) refuseNested(ctx context.Context, place worktreePlace, env []string) error {
+// and whose history would be lost with the worktree, and a changed submodule. It tells whether
+// the worktree is at its commit.
+func (g *Git) refuseNested(ctx context.Context, place worktreePlace, env []string) (bool, error) {
 	out, err := g.run(ctx, gitCall{dir: place.path, env: env, long: true,
 		args: []string{"status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=none"}})
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, line := range splitNUL(out.Stdout) {
 		// "1 XY sub mH mI mW hH hI path", "u XY sub m1 m2 m3 mW h1 h2 h3 path", "? path"
 		words := strings.SplitN(line, " ", 4)
 		switch {
 		case words[0] == "?" && strings.HasSuffix(line, "/"):
-			return nestedRefusal(place, strings.TrimPrefix(line, "? "))
+			return false, nestedRefusal(place, strings.TrimPrefix(line, "? "))
 		case words[0] == "u":
-			return refusal.New(refusal.CodeMergeBusy, "resolve it there and `git add` it",
+			return false, refusal.New(refusal.CodeMergeBusy, "resolve it there and `git add` it",
 				"the worktree %s of task %s has the unmerged file %s", place.path, place.id, afterSpaces(line, 10))
 		case words[0] == "1" && len(words) == 4 && strings.HasPrefix(words[2], "S"):
-			return refusal.New(refusal.CodeMergeSubmodule,
+			return false, refusal.New(refusal.CodeMergeSubmodule,
 				"commit and push inside the submodule and merge by hand, or undo the change",
 				"the worktree of task %s holds a changed submodule: %s", place.id, afterSpaces(line, 8))
 		}
 	}
-	return g.refuseNestedTracked(ctx, place, env)
+	return len(out.Stdout) == 0, g.refuseNestedTracked(ctx, place, env)
 }
 
 // afterSpaces returns what stands after the n-th space: a path, which may hold more of them.

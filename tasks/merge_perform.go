@@ -31,7 +31,16 @@ func (m MergePlan) Done(ctx context.Context) (bool, error) {
 //
 // Spec: design of the merge, points 5 to 8.
 func (m MergePlan) Perform(ctx context.Context, resumed bool) error {
-	if done, err := m.Done(ctx); err != nil || done {
+	if m.Nothing {
+		return nil
+	}
+	if resumed {
+		if done, err := m.Done(ctx); err != nil || done {
+			return err
+		}
+	}
+	m, err := m.known(ctx)
+	if err != nil {
 		return err
 	}
 	on, err := m.Checkouts(ctx)
@@ -53,7 +62,7 @@ func (m MergePlan) Perform(ctx context.Context, resumed bool) error {
 			return err
 		}
 	}
-	return m.UpdateBranch(ctx)
+	return m.updateBranch(ctx)
 }
 
 // Begun reports whether anything of the merge is in place: the branch, or a trace in a checkout.
@@ -69,16 +78,15 @@ func (m MergePlan) Begun(ctx context.Context) (bool, error) {
 	if err != nil {
 		return true, err
 	}
+	if m, err = m.known(ctx); err != nil {
+		return true, err
+	}
 	for _, c := range on {
-		changes, err := m.git.treeChanges(ctx, c.Path, m.Old, m.Commit)
+		index, err := m.indexSide(ctx, c)
 		if err != nil {
 			return true, err
 		}
-		index, err := m.indexSide(ctx, c, changes)
-		if err != nil {
-			return true, err
-		}
-		states, err := m.git.classify(ctx, c.Path, changes)
+		states, err := m.git.classify(ctx, c.Path, m.changes)
 		if err != nil || index == holdsNew || !unstarted(states) {
 			return true, err
 		}
@@ -109,13 +117,13 @@ func (m MergePlan) keepOverlay(ctx context.Context) error {
 	}
 	// The files are those of the overlay already. An index that stays behind (a lock, say) shows
 	// them as changed, which is untidy and harmless.
-	_, _ = m.git.run(ctx, gitCall{step: "git.overlay-index", dir: m.Worktree, args: []string{"read-tree", "-m", m.Theirs}})
+	_, _ = m.git.run(ctx, gitCall{step: "git.overlay-index", dir: m.Worktree, args: []string{"read-tree", "-i", "-m", m.Theirs}})
 	return nil
 }
 
-// UpdateBranch moves the branch from the old commit to the merge. When it has moved meanwhile,
+// updateBranch moves the branch from the old commit to the merge. When it has moved meanwhile,
 // or cannot be moved, every checkout is taken back and the error is ErrBranchMoved or git's.
-func (m MergePlan) UpdateBranch(ctx context.Context) error {
+func (m MergePlan) updateBranch(ctx context.Context) error {
 	short := strings.TrimPrefix(m.TaskBranch, "refs/heads/")
 	_, err := m.git.run(ctx, gitCall{step: "git.update-ref", dir: m.Root,
 		args: []string{"update-ref", "-m", "greatminds: merge " + short, m.Branch, m.Commit, m.Old}})

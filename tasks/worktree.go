@@ -82,7 +82,7 @@ func PrepareWorktree(ctx context.Context, w WorktreeRequest) (Workspace, error) 
 	if err := w.Git.CheckVersion(ctx, w.Project.Root); err != nil {
 		return Workspace{}, err
 	}
-	common, err := w.Git.commonDir(ctx, w.Project.Root)
+	common, err := w.Git.repository(ctx, w.Project.Root)
 	if err != nil {
 		return Workspace{}, err
 	}
@@ -97,10 +97,11 @@ func PrepareWorktree(ctx context.Context, w WorktreeRequest) (Workspace, error) 
 	if err != nil {
 		return Workspace{}, err
 	}
-	ws, err := w.Git.verifyWorktree(ctx, place, common)
+	s, err := w.Git.verifyWorktree(ctx, place, common)
 	if err != nil {
 		return Workspace{}, err
 	}
+	ws := Workspace{Kind: TaskWorktree, Head: s.head, Branch: place.branch, CommonDir: common, Locked: indexLock(s.gitDir)}
 	ws.Path, err = workspaceInside(w, place)
 	return ws, err
 }
@@ -112,20 +113,15 @@ func bindingWorkspace(ctx context.Context, w WorktreeRequest) (Workspace, error)
 		return Workspace{}, err
 	}
 	ws := Workspace{Kind: BindingWorkspace, Path: path}
-	common, err := w.Git.commonDir(ctx, path)
+	s, err := w.Git.look(ctx, path)
 	if r, ok := refusal.Find(err); ok && r.Code == refusal.CodeNotARepository {
 		return ws, nil
 	}
 	if err != nil {
 		return Workspace{}, err
 	}
-	ws.CommonDir = common
-	if ws.Head, err = w.Git.commit(ctx, path, "HEAD"); err != nil {
-		return Workspace{}, err
-	}
-	full, err := w.Git.headRef(ctx, path)
-	ws.Branch = strings.TrimPrefix(full, "refs/heads/")
-	return ws, err
+	ws.Head, ws.Branch, ws.CommonDir = s.head, strings.TrimPrefix(s.ref, "refs/heads/"), s.common
+	return ws, nil
 }
 
 // configuredFolder resolves the binding's workspace, symbolic links included.

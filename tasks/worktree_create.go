@@ -110,12 +110,12 @@ func (g *Git) firstCheckout(ctx context.Context, place worktreePlace) error {
 	if err != nil {
 		return fmt.Errorf("checkout of the worktree of task %s: %w", place.id, err)
 	}
-	head, err := g.commit(ctx, place.path, "HEAD")
+	s, err := g.look(ctx, place.path)
 	if err != nil {
 		return err
 	}
-	return g.hook(ctx, hookCall{name: "post-checkout", dir: place.path,
-		args: []string{strings.Repeat("0", len(head)), head, "1"}})
+	return g.hook(ctx, s, hookCall{name: "post-checkout", dir: place.path,
+		args: []string{strings.Repeat("0", len(s.head)), s.head, "1"}})
 }
 
 // resumeCheckout takes up the first checkout of a worktree where it was cut short. A worktree
@@ -124,23 +124,20 @@ func (g *Git) resumeCheckout(ctx context.Context, place worktreePlace, common st
 	if checkWorktreeFolder(place) != nil {
 		return nil
 	}
-	if found, err := g.commonDir(ctx, place.path); err != nil || !sameFile(found, common) {
+	dir, err := g.gitDirOf(ctx, place.path)
+	if err != nil {
 		return nil
 	}
-	dir, err := g.gitDir(ctx, place.path)
-	if err != nil {
-		return err
-	}
 	if _, err := os.Lstat(filepath.Join(dir, "index")); !os.IsNotExist(err) {
+		return nil
+	}
+	if _, err := g.verifyWorktree(ctx, place, common); err != nil {
 		return nil
 	}
 	if lock := indexLock(dir); lock != "" {
 		return refusal.New(refusal.CodeWorktreeUnfinished,
 			fmt.Sprintf("if no git runs there, remove %s", lock),
 			"the first checkout of the worktree %s of task %s was cut short, and %s exists", place.path, place.id, lock)
-	}
-	if ref, err := g.headRef(ctx, place.path); err != nil || ref != place.ref() {
-		return err
 	}
 	if err = g.firstCheckout(ctx, place); err == nil {
 		return nil

@@ -41,8 +41,9 @@ type Git struct {
 	// whole checkout; 0 is ten minutes.
 	Limit, Long time.Duration
 
-	versionOnce sync.Mutex
+	mu          sync.Mutex // guards what is remembered
 	versionGood bool
+	commons     map[string]string // common git folder by project root
 }
 
 // gitCall is one call: where, what, and how it may end.
@@ -187,8 +188,8 @@ func (g *Git) commit(ctx context.Context, dir, name string) (string, error) {
 // CheckVersion refuses a git that is missing or older than 2.38 (the first one with
 // merge-tree --write-tree). The answer is remembered once it was good.
 func (g *Git) CheckVersion(ctx context.Context, dir string) error {
-	g.versionOnce.Lock()
-	defer g.versionOnce.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if g.versionGood {
 		return nil
 	}

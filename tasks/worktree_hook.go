@@ -19,10 +19,9 @@ type hookCall struct {
 
 // hook runs a hook of the repository, bounded, wherever core.hooksPath puts it; a hook that does
 // not exist succeeds. Hooks are run, never skipped: one that refuses is named.
-func (g *Git) hook(ctx context.Context, h hookCall) error {
-	there, err := g.hasHook(ctx, h.dir, h.name)
-	if err != nil || !there {
-		return err
+func (g *Git) hook(ctx context.Context, s sight, h hookCall) error {
+	if !s.hasHook(h.name) {
+		return nil
 	}
 	args := append([]string{"hook", "run", "--ignore-missing", h.name, "--"}, h.args...)
 	out, err := g.run(ctx, gitCall{step: "git.hook-" + h.name, dir: h.dir, env: h.env, args: args, any: true})
@@ -40,14 +39,7 @@ func (g *Git) hook(ctx context.Context, h hookCall) error {
 }
 
 // hasHook tells whether a hook would run: git takes only executable files.
-func (g *Git) hasHook(ctx context.Context, dir, name string) (bool, error) {
-	hooks, err := g.text(ctx, dir, "rev-parse", "--git-path", "hooks")
-	if err != nil {
-		return false, err
-	}
-	if !filepath.IsAbs(hooks) {
-		hooks = filepath.Join(dir, hooks)
-	}
-	info, err := os.Stat(filepath.Join(hooks, name))
-	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0, nil
+func (s sight) hasHook(name string) bool {
+	info, err := os.Stat(filepath.Join(s.hooks, name))
+	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
 }

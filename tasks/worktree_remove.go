@@ -37,7 +37,11 @@ type Removed struct {
 func RemoveWorktree(ctx context.Context, r RemoveRequest) (Removed, error) {
 	place := placeOf(r.Project, r.Policy, r.Task)
 	aside := filepath.Join(filepath.Dir(place.path), ".removed-"+string(r.Task))
-	if err := checkRemovable(ctx, r, place); err != nil {
+	all, err := r.Git.checkouts(ctx, r.Project.Root)
+	if err != nil {
+		return Removed{}, err
+	}
+	if err := checkRemovable(ctx, r, place, all); err != nil {
 		return Removed{}, err
 	}
 	if _, err := os.Lstat(place.path); err == nil {
@@ -48,10 +52,10 @@ func RemoveWorktree(ctx context.Context, r RemoveRequest) (Removed, error) {
 			return Removed{}, fmt.Errorf("worktree of task %s: %w", r.Task, err)
 		}
 	}
-	if err := forgetWorktree(ctx, r, place); err != nil {
+	if err := forgetWorktree(ctx, r, place, all); err != nil {
 		return Removed{}, err
 	}
-	removed, err := deleteBranch(ctx, r, place)
+	removed, err := deleteBranch(ctx, r, place, all)
 	if err != nil {
 		return Removed{}, err
 	}
@@ -59,11 +63,7 @@ func RemoveWorktree(ctx context.Context, r RemoveRequest) (Removed, error) {
 }
 
 // checkRemovable refuses a worktree that must stay.
-func checkRemovable(ctx context.Context, r RemoveRequest, place worktreePlace) error {
-	all, err := r.Git.checkouts(ctx, r.Project.Root)
-	if err != nil {
-		return err
-	}
+func checkRemovable(ctx context.Context, r RemoveRequest, place worktreePlace, all []checkout) error {
 	for _, c := range all {
 		if c.locked && samePlace(c.path, place.path) {
 			return refusal.New(refusal.CodeWorktreeLocked, fmt.Sprintf("run `git worktree unlock %s`, or keep it", c.path),
@@ -73,18 +73,16 @@ func checkRemovable(ctx context.Context, r RemoveRequest, place worktreePlace) e
 	if _, err := os.Lstat(place.path); os.IsNotExist(err) {
 		return nil
 	}
-	common, err := r.Git.commonDir(ctx, r.Project.Root)
+	common, err := r.Git.repository(ctx, r.Project.Root)
 	if err != nil {
 		return err
 	}
-	if _, err := r.Git.verifyWorktree(ctx, place, common); err != nil {
+	s, err := r.Git.verifyWorktree(ctx, place, common)
+	if err != nil || r.Merged == "" {
 		return err
 	}
-	if r.Merged == "" {
-		return nil
-	}
-	now, err := r.Git.overlayTree(ctx, place)
-	if err != nil {
+	now, err := r.Git.overlayTree(ctx, place, s)
+	if err != nil || now == s.tree && s.head == r.Merged {
 		return err
 	}
 	changes, err := r.Git.treeChanges(ctx, place.path, r.Merged, now)
@@ -101,11 +99,7 @@ func checkRemovable(ctx context.Context, r RemoveRequest, place worktreePlace) e
 }
 
 // forgetWorktree drops git's entry of a worktree whose folder has been moved aside.
-func forgetWorktree(ctx context.Context, r RemoveRequest, place worktreePlace) error {
-	all, err := r.Git.checkouts(ctx, r.Project.Root)
-	if err != nil {
-		return err
-	}
+func forgetWorktree(ctx context.Context, r RemoveRequest, place worktreePlace, all []checkout) error {
 	for _, c := range all {
 		if samePlace(c.path, place.path) {
 			_, err := r.Git.run(ctx, gitCall{step: "git.worktree-remove", dir: r.Project.Root,
@@ -117,7 +111,7 @@ func forgetWorktree(ctx context.Context, r RemoveRequest, place worktreePlace) e
 }
 
 // deleteBranch deletes the task branch, unless it moved on or another checkout is on it.
-func deleteBranch(ctx context.Context, r RemoveRequest, place worktreePlace) (Removed, error) {
+func deleteBranch(ctx context.Context, r RemoveRequest, place worktreePlace, all []checkout) (Removed, error) {
 	head, err := r.Git.commit(ctx, r.Project.Root, place.ref())
 	if err != nil || head == "" {
 		return Removed{}, err
@@ -126,12 +120,8 @@ func deleteBranch(ctx context.Context, r RemoveRequest, place worktreePlace) (Re
 		return Removed{}, refusal.New(refusal.CodeBranchMoved, fmt.Sprintf("look at it, then delete it with `git branch -D %s`", place.branch),
 			"branch %s of task %s is at %s, not at the merged %s: it is kept", place.branch, r.Task, head, r.Merged)
 	}
-	all, err := r.Git.checkouts(ctx, r.Project.Root)
-	if err != nil {
-		return Removed{}, err
-	}
 	for _, c := range all {
-		if c.ref == place.ref() {
+		if c.ref == place.ref() && !samePlace(c.path, place.path) {
 			return Removed{}, refusal.New(refusal.CodeBranchCheckedOut, fmt.Sprintf("switch %s to another branch", c.path),
 				"branch %s of task %s is checked out in %s: it is kept", place.branch, r.Task, c.path)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"greatminds/internal/refusal"
@@ -13,6 +14,7 @@ import (
 // checkout is one entry of `git worktree list`.
 type checkout struct {
 	path     string
+	head     string // commit
 	ref      string // full branch name, empty when detached or bare
 	bare     bool
 	locked   bool
@@ -39,6 +41,8 @@ func parseCheckouts(text string) []checkout {
 			switch key {
 			case "worktree":
 				c.path = value
+			case "HEAD":
+				c.head = value
 			case "branch":
 				c.ref = value
 			case "bare":
@@ -56,19 +60,52 @@ func parseCheckouts(text string) []checkout {
 	return all
 }
 
-// commonDir is the absolute folder that all worktrees of dir's repository share.
-func (g *Git) commonDir(ctx context.Context, dir string) (string, error) {
+// sight is what git says about a folder, asked in one call.
+type sight struct {
+	common string // folder that all worktrees of the repository share, links resolved
+	gitDir string // folder of the checkout's own HEAD and index
+	hooks  string
+	head   string // commit and its tree; empty on a branch without a commit
+	tree   string
+	ref    string // full name of the branch, empty when detached
+}
+
+// look asks git about a folder. One outside every repository is refused.
+func (g *Git) look(ctx context.Context, dir string) (sight, error) {
+	const places = 3
+	args := []string{"rev-parse", "--path-format=absolute", "--git-common-dir", "--git-dir", "--git-path", "hooks"}
 	out, err := g.run(ctx, gitCall{dir: dir, codes: []int{128},
-		args: []string{"rev-parse", "--path-format=absolute", "--git-common-dir"}})
+		args: slices.Concat(args, []string{"HEAD", "HEAD^{tree}", "--symbolic-full-name", "HEAD"})})
 	if err != nil {
-		return "", err
+		return sight{}, err
 	}
 	if out.Code != 0 {
-		return "", refusal.New(refusal.CodeNotARepository,
+		if out, err = g.run(ctx, gitCall{dir: dir, codes: []int{128}, args: args}); err != nil {
+			return sight{}, err
+		}
+	}
+	lines := strings.Split(strings.TrimRight(string(out.Stdout), "\n"), "\n")
+	if out.Code != 0 || len(lines) < places {
+		return sight{}, refusal.New(refusal.CodeNotARepository,
 			"run `git init` there and commit once, or open the project inside its repository",
 			"%s is in no usable git repository: %s", dir, shorten(out.Stderr))
 	}
-	return filepath.EvalSymlinks(strings.TrimRight(string(out.Stdout), "\n"))
+	s := sight{gitDir: lines[1], hooks: lines[2]}
+	if s.common, err = filepath.EvalSymlinks(lines[0]); err != nil {
+		return sight{}, fmt.Errorf("git folder of %s: %w", dir, err)
+	}
+	if len(lines) == places {
+		s.ref, err = g.headRef(ctx, dir)
+		return s, err
+	}
+	if len(lines) != places+3 {
+		return sight{}, fmt.Errorf("git described %s in %d lines", dir, len(lines))
+	}
+	s.head, s.tree = lines[3], lines[4]
+	if lines[5] != "HEAD" {
+		s.ref = lines[5]
+	}
+	return s, nil
 }
 
 // headRef is the full name of the branch that dir is on, empty when detached.
@@ -77,8 +114,27 @@ func (g *Git) headRef(ctx context.Context, dir string) (string, error) {
 	return strings.TrimRight(string(out.Stdout), "\n"), err
 }
 
-// gitDir is the absolute folder of the HEAD and index of the checkout whose top is dir.
-func (g *Git) gitDir(ctx context.Context, dir string) (string, error) {
+// repository is the common folder of the project's repository. It is remembered: a repository
+// that moves takes its daemon along.
+func (g *Git) repository(ctx context.Context, root string) (string, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if common, ok := g.commons[root]; ok {
+		return common, nil
+	}
+	s, err := g.look(ctx, root)
+	if err != nil {
+		return "", err
+	}
+	if g.commons == nil {
+		g.commons = map[string]string{}
+	}
+	g.commons[root] = s.common
+	return s.common, nil
+}
+
+// gitDirOf is the absolute folder of the HEAD and index of the checkout whose top is dir.
+func (g *Git) gitDirOf(ctx context.Context, dir string) (string, error) {
 	dotGit := filepath.Join(dir, ".git")
 	if info, err := os.Stat(dotGit); err == nil && info.IsDir() {
 		return dotGit, nil
@@ -94,45 +150,33 @@ func (g *Git) gitDir(ctx context.Context, dir string) (string, error) {
 }
 
 // verifyWorktree checks that the worktree at a task's place is one of this repository, on the
-// task's branch, and returns its identity.
-func (g *Git) verifyWorktree(ctx context.Context, place worktreePlace, common string) (Workspace, error) {
+// task's branch, and returns what git sees there.
+func (g *Git) verifyWorktree(ctx context.Context, place worktreePlace, common string) (sight, error) {
 	if err := checkWorktreeFolder(place); err != nil {
-		return Workspace{}, err
+		return sight{}, err
 	}
-	found, err := g.commonDir(ctx, place.path)
-	if err != nil {
-		return Workspace{}, &refusal.Refusal{Code: refusal.CodeWorktreeForeign, Err: err,
+	s, err := g.look(ctx, place.path)
+	if r, ok := refusal.Find(err); ok && r.Code == refusal.CodeNotARepository {
+		return sight{}, &refusal.Refusal{Code: refusal.CodeWorktreeForeign, Err: err,
 			What: fmt.Sprintf("the worktree %s of task %s points to no repository that git can read: %v",
 				place.path, place.id, err),
 			Remedy: fmt.Sprintf("try `git worktree repair %s`, or move the folder away", place.path)}
 	}
-	if !sameFile(found, common) {
-		return Workspace{}, refusal.New(refusal.CodeWorktreeForeign,
+	switch {
+	case err != nil:
+		return sight{}, err
+	case !sameFile(s.common, common):
+		return sight{}, refusal.New(refusal.CodeWorktreeForeign,
 			"move that folder away; the daemon then makes the task's own worktree",
-			"the worktree %s of task %s belongs to the repository %s, not to %s", place.path, place.id, found, common)
-	}
-	branch, err := g.headRef(ctx, place.path)
-	if err != nil {
-		return Workspace{}, err
-	}
-	if branch != place.ref() {
-		return Workspace{}, wrongBranch(place, branch)
-	}
-	ws := Workspace{Kind: TaskWorktree, Path: place.path, Branch: place.branch, CommonDir: common}
-	if ws.Head, err = g.commit(ctx, place.path, "HEAD"); err != nil {
-		return Workspace{}, err
-	}
-	if ws.Head == "" {
-		return Workspace{}, refusal.New(refusal.CodeWorktreeBranch,
+			"the worktree %s of task %s belongs to the repository %s, not to %s", place.path, place.id, s.common, common)
+	case s.ref != place.ref():
+		return sight{}, wrongBranch(place, s.ref)
+	case s.head == "":
+		return sight{}, refusal.New(refusal.CodeWorktreeBranch,
 			fmt.Sprintf("give branch %s a commit, or remove the worktree", place.branch),
 			"branch %s of task %s has no commit", place.branch, place.id)
 	}
-	dir, err := g.gitDir(ctx, place.path)
-	if err != nil {
-		return Workspace{}, err
-	}
-	ws.Locked = indexLock(dir)
-	return ws, nil
+	return s, nil
 }
 
 func wrongBranch(place worktreePlace, ref string) error {
