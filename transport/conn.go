@@ -15,6 +15,8 @@ import (
 // Spec: "Managed protocol diagnostics".
 var ErrObservation = errors.New("an observation could not be recorded")
 
+var errWithheld = errors.New("cancelled before it was sent")
+
 // ErrBusy is in the chain when a turn is asked for while the answer to another is awaited.
 var ErrBusy = errors.New("another request is open")
 
@@ -29,7 +31,7 @@ type conn struct {
 	errTail   tail
 	ledger    *ledger
 	stats     recorder
-	questions questions
+	questions *questions
 	tools     *toolbook
 	// dead is closed when cause is set, closed by Close.
 	dead, closed chan struct{}
@@ -67,16 +69,18 @@ type call struct {
 	answered, done chan struct{}
 	// abandoned says that nobody waits any more.
 	isAnswered, isDone, abandoned bool
-	fault                         *fault
-	result                        json.RawMessage
-	err                           error
+	// withheld: cancelled before it was sent, so it never is.
+	withheld bool
+	fault    *fault
+	result   json.RawMessage
+	err      error
 }
 
 func newConn(o Options) *conn {
 	c := &conn{
 		o: o, ledger: newLedger(), tools: newToolbook(), phase: PhasePreflight,
 		dead: make(chan struct{}), closed: make(chan struct{}),
-		questions: questions{byID: map[string]*question{}},
+		questions: newQuestions(),
 		out:       newOutbound(o.Stdin, o.WriteTimeout),
 		stdout:    &drainer{f: o.Stdout, span: o.DrainTimeout},
 	}
@@ -298,36 +302,39 @@ type writer struct{ c *conn }
 
 func (w writer) Write(p []byte) (int, error) {
 	// Our request's id and method stand before its parameters, which need not be read again.
-	var env envelope
-	for m := (members{b: p}); env.method == nil && m.next(); {
+	var id, method []byte
+	for m := (members{b: p}); method == nil && m.next(); {
 		switch string(m.key) {
 		case "id":
-			env.id = m.value
+			id = m.value
 		case "method":
-			env.method = m.value
-		case "result", "error":
-			env.result = m.value
-		}
-		if env.result != nil {
-			break
+			method = m.value
 		}
 	}
-	if env.id != nil && env.method != nil {
-		w.c.sending(env.id)
+	if id != nil && method != nil && !w.c.sending(id) {
+		return 0, errWithheld
 	}
-	if err := w.c.out.put(append([]byte(nil), p...)); err != nil {
+	err := w.c.out.put(append([]byte(nil), p...))
+	if id != nil && method == nil {
+		// Also where it could not be queued: nobody will answer it again.
+		w.c.questions.answered(id)
+	}
+	if err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
-// sending notes the id that the SDK gave to the open call.
-func (c *conn) sending(raw []byte) {
+// sending notes the id that the SDK gave to the open call; false when it is not to be sent.
+func (c *conn) sending(raw []byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if n, ok := replyNumber(raw); ok && c.call != nil && !c.call.sent {
-		c.call.id, c.call.sent = n, true
+	n, ok := replyNumber(raw)
+	if !ok || c.call == nil || c.call.sent || c.call.withheld {
+		return false
 	}
+	c.call.id, c.call.sent = n, true
+	return true
 }
 
 // close ends everything and waits for it, at most until ctx ends.
@@ -343,6 +350,7 @@ func (c *conn) close(ctx context.Context) error {
 	// What is queued still goes out if the agent reads: an answer "cancelled", for one.
 	brief, cancel := context.WithTimeout(ctx, c.o.DrainTimeout)
 	defer cancel()
+	c.questions.wait(brief)
 	_ = c.out.flush(brief) // it is closed below, whatever happened
 	c.out.shut()
 	select {
@@ -355,7 +363,7 @@ func (c *conn) close(ctx context.Context) error {
 	}
 	c.fail(&Error{Kind: Cancelled, What: "the session was closed"})
 	if c.stderr != nil {
-		c.stderr.end()
+		c.stderr.endNow()
 	}
 	if first {
 		close(c.closed)
@@ -369,7 +377,7 @@ func (c *conn) await(ctx context.Context) error {
 	go func() {
 		defer close(gone)
 		<-c.in.done
-		c.questions.live.Wait()
+		c.questions.wait(context.Background()) // they end with the connection
 		c.ledger.emptied()
 		c.pumps.Wait()
 	}()

@@ -13,29 +13,42 @@ import (
 // maxOptions bounds the options of one question.
 const maxOptions = 32
 
-// questions are the agent's open permission requests.
+// questions are the agent's open permission requests. One is open until its answer is queued
+// for writing.
 type questions struct {
 	mu   sync.Mutex
 	last int64
 	byID map[string]*question
-	live sync.WaitGroup
+	// fewer is closed when one is answered.
+	fewer chan struct{}
 }
 
 // question is one open permission request.
 type question struct {
 	number int64
-	id     string
 	// withdrawn is closed when a second request took the same id: whatever is answered, the
 	// agent could take it for the answer to the other one.
 	withdrawn chan struct{}
 	doubled   bool
 }
 
+func newQuestions() *questions {
+	return &questions{byID: map[string]*question{}, fewer: make(chan struct{})}
+}
+
+// idKey makes one key of all spellings that an id has on the way through the SDK.
+func idKey(raw []byte) string {
+	if isString(raw) {
+		return `"` + text(raw)
+	}
+	return string(raw)
+}
+
 // open registers a request; why is not empty when it must be refused, with code.
 func (q *questions) open(id []byte) (number int64, code int, why string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	key := string(id)
+	key := idKey(id)
 	if old := q.byID[key]; old != nil {
 		if !old.doubled {
 			old.doubled = true
@@ -47,8 +60,7 @@ func (q *questions) open(id []byte) (number int64, code int, why string) {
 		return 0, codeBusy, fmt.Sprintf("more than %d requests are open", MaxOpenRequests)
 	}
 	q.last++
-	q.live.Add(1)
-	q.byID[key] = &question{number: q.last, id: key, withdrawn: make(chan struct{})}
+	q.byID[key] = &question{number: q.last, withdrawn: make(chan struct{})}
 	return q.last, 0, ""
 }
 
@@ -63,11 +75,34 @@ func (q *questions) find(number int64) *question {
 	return nil
 }
 
-func (q *questions) close(open *question) {
+// answered closes the question with this id.
+func (q *questions) answered(id []byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	delete(q.byID, open.id)
-	q.live.Done()
+	key := idKey(id)
+	if q.byID[key] == nil {
+		return
+	}
+	delete(q.byID, key)
+	close(q.fewer)
+	q.fewer = make(chan struct{})
+}
+
+// wait returns when no question is open, or ctx ends.
+func (q *questions) wait(ctx context.Context) {
+	for {
+		q.mu.Lock()
+		n, fewer := len(q.byID), q.fewer
+		q.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		select {
+		case <-fewer:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // cancelled is the answer to every question that was not answered.
@@ -84,7 +119,6 @@ func (c *conn) permission(ctx context.Context, wrapped []byte) (any, *acp.Reques
 	if err != nil || open == nil {
 		panic(fmt.Sprintf("transport: question %d was never opened", number))
 	}
-	defer c.questions.close(open)
 	params := member(wrapped, "params")
 	r, why := readPermission(params)
 	if why == "" {

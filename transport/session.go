@@ -83,8 +83,12 @@ func (s *Session) Err() error {
 // CloseInput ends the agent's standard input, which asks it to end, and goes on reading what
 // it still says. What is queued is written first, at most until ctx ends.
 func (s *Session) CloseInput(ctx context.Context) error {
-	err := s.conn.out.flush(ctx)
-	s.conn.out.shut()
+	c := s.conn
+	if c.openTurn() == nil {
+		c.questions.wait(ctx) // answers of the last turn may be on their way
+	}
+	err := c.out.flush(ctx)
+	c.out.shut()
 	return err
 }
 

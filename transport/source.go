@@ -32,6 +32,8 @@ type drainer struct {
 	f      *os.File
 	span   time.Duration
 	ending atomic.Bool
+	// brief: nothing is waited for, since the owner of the far end lives.
+	brief atomic.Bool
 
 	draining    bool
 	until, last time.Time
@@ -44,6 +46,12 @@ func (d *drainer) end() {
 		// Wakes a blocked Read. An error means that the file is closed, which does the same.
 		_ = d.f.SetReadDeadline(time.Unix(1, 0))
 	}
+}
+
+// endNow ends the reading of a pipe whose owner lives: what is there is read, no more.
+func (d *drainer) endNow() {
+	d.brief.Store(true)
+	d.end()
 }
 
 func (d *drainer) Read(p []byte) (int, error) {
@@ -65,7 +73,10 @@ func (d *drainer) Read(p []byte) (int, error) {
 			return 0, io.EOF
 		}
 		d.draining, d.left = true, maxDrainBytes
-		d.until = time.Now().Add(d.span)
+		d.until = time.Now()
+		if !d.brief.Load() {
+			d.until = d.until.Add(d.span)
+		}
 		d.last = d.until.Add(maxDrainStretch * d.span)
 	}
 }

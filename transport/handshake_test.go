@@ -1,0 +1,423 @@
+package transport_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"greatminds/transport"
+)
+
+// E-221 E-224 E-227 E-248
+func TestHandshakeOnTheWire(t *testing.T) {
+	p := newPeer(t)
+	var stages []transport.Stage
+	p.options.Observe = func(s transport.Stage) { stages = append(stages, s) }
+	done := p.open(context.Background())
+	m := p.expect("initialize")
+	want := `{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":false,"writeTextFile":false},"terminal":false},` +
+		`"clientInfo":{"name":"greatminds","version":"test"}}`
+	if string(m.Params) != want {
+		t.Errorf("initialize: got %s, want %s", m.Params, want)
+	}
+	p.reply(m, plainAgent)
+	m = p.expect("session/new")
+	if want := `{"cwd":"/work/space","mcpServers":[]}`; string(m.Params) != want {
+		t.Errorf("session/new: got %s, want %s", m.Params, want)
+	}
+	p.reply(m, `{"sessionId":"s1"}`)
+	got := p.wait(done)
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	negotiated := transport.Negotiated{
+		ProtocolVersion: 1, AgentName: "fixture", AgentVersion: "1.2", AuthMethods: []string{"key"},
+		Capabilities: map[string]bool{"loadSession": true, "promptCapabilities.image": true, "promptCapabilities.audio": false},
+		Strategy:     transport.NewContext,
+	}
+	if diff := cmp.Diff(negotiated, got.s.Negotiated()); diff != "" {
+		t.Error(diff)
+	}
+	if want := []transport.Stage{transport.StageProtocolReady, transport.StageSessionReady}; !slices.Equal(stages, want) {
+		t.Errorf("got stages %v, want %v", stages, want)
+	}
+	if got.s.ID() != "s1" {
+		t.Errorf("got session %q", got.s.ID())
+	}
+}
+
+// step is one answer of the agent's side of a handshake.
+type step struct {
+	method string
+	// result is the answer, or error when it starts with "!"; "" leaves it unanswered.
+	result string
+}
+
+// handshake plays steps and returns what Open returned, and the requests in their order.
+func handshake(t *testing.T, change func(*transport.Options), steps ...step) (opened, []message) {
+	t.Helper()
+	p := newPeer(t)
+	if change != nil {
+		change(&p.options)
+	}
+	done := p.open(context.Background())
+	var seen []message
+	for _, s := range steps {
+		m := p.expect(s.method)
+		seen = append(seen, m)
+		switch {
+		case s.result == "":
+		case s.result[0] == '!':
+			p.send(`{"jsonrpc":"2.0","id":%s,"error":%s}`, m.ID, s.result[1:])
+		default:
+			p.reply(m, s.result)
+		}
+	}
+	got := p.wait(done)
+	if got.err != nil {
+		// The failed session is closed: whatever it wrote is there to be read to the end.
+		if line, err := p.lines.ReadString('\n'); err == nil {
+			t.Errorf("after the failure the client wrote %s", line)
+		}
+		if got.s == nil {
+			t.Error("no session beside the error")
+		}
+	}
+	return got, seen
+}
+
+// E-226
+func TestOtherProtocolVersionsEndTheHandshake(t *testing.T) {
+	for _, answer := range []string{`{"protocolVersion":2}`, `{"protocolVersion":0}`, `{"protocolVersion":99}`,
+		`{"protocolVersion":"1"}`, `{"protocolVersion":1.5}`, `{"protocolVersion":null}`, `{}`, `null`,
+		`{"protocolVersion":1,"protocolVersion":1}`} {
+		t.Run(answer, func(t *testing.T) {
+			got, _ := handshake(t, nil, step{"initialize", answer})
+			wantKind(t, got.err, transport.Protocol, transport.PhaseInitialize)
+		})
+	}
+	got, _ := handshake(t, nil, step{"initialize", `{"protocolVersion":1.0}`}, step{"session/new", `{"sessionId":"s1"}`})
+	if got.err != nil {
+		t.Errorf("1.0 is 1: %v", got.err)
+	}
+}
+
+// E-021 E-022 E-024 E-025
+func TestAuthentication(t *testing.T) {
+	key := func(o *transport.Options) { o.AuthMethod = "key" }
+	t.Run("the configured method comes before the session", func(t *testing.T) {
+		got, seen := handshake(t, key, step{"initialize", plainAgent}, step{"authenticate", `{}`},
+			step{"session/new", `{"sessionId":"s1"}`})
+		if got.err != nil || got.s.Negotiated().AuthMethod != "key" || string(seen[1].Params) != `{"methodId":"key"}` {
+			t.Fatalf("got %v, params %s", got.err, seen[1].Params)
+		}
+	})
+	t.Run("a method that is not advertised", func(t *testing.T) {
+		got, _ := handshake(t, func(o *transport.Options) { o.AuthMethod = "oauth" }, step{"initialize", plainAgent})
+		e := wantKind(t, got.err, transport.Configuration, transport.PhaseAuthenticate)
+		if !strings.Contains(e.What, `"oauth"`) || !strings.Contains(e.What, `"key"`) {
+			t.Errorf("got %q, want both names", e.What)
+		}
+	})
+	t.Run("no method, no call", func(t *testing.T) {
+		got, _ := handshake(t, nil, step{"initialize", plainAgent}, step{"session/new", `{"sessionId":"s1"}`})
+		if got.err != nil {
+			t.Fatal(got.err)
+		}
+	})
+	t.Run("a session that needs a login", func(t *testing.T) {
+		got, _ := handshake(t, nil, step{"initialize", plainAgent}, step{"session/new", `!{"code":-32000,"message":"login"}`})
+		wantKind(t, got.err, transport.AuthRequired, transport.PhaseNew)
+	})
+	t.Run("a method that is not enough", func(t *testing.T) {
+		got, _ := handshake(t, key, step{"initialize", plainAgent}, step{"authenticate", `!{"code":-32000,"message":"login"}`})
+		wantKind(t, got.err, transport.AuthRequired, transport.PhaseAuthenticate)
+	})
+	t.Run("a login that nobody finishes", func(t *testing.T) { // E-023
+		got, _ := handshake(t, func(o *transport.Options) { o.AuthMethod, o.RequestTimeout = "key", 50*time.Millisecond },
+			step{"initialize", plainAgent}, step{"authenticate", ""})
+		wantKind(t, got.err, transport.Timeout, transport.PhaseAuthenticate)
+	})
+}
+
+// E-248 E-249
+func TestLoading(t *testing.T) {
+	load := func(o *transport.Options) { o.LoadSession = "old" }
+	t.Run("loaded where the agent offers it", func(t *testing.T) {
+		got, seen := handshake(t, load, step{"initialize", plainAgent}, step{"session/load", `{}`})
+		if got.err != nil || got.s.ID() != "old" || got.s.Negotiated().Strategy != transport.Loaded {
+			t.Fatalf("got %v %q", got.err, got.s.Negotiated().Strategy)
+		}
+		if want := `{"cwd":"/work/space","mcpServers":[],"sessionId":"old"}`; string(seen[1].Params) != want {
+			t.Errorf("got %s, want %s", seen[1].Params, want)
+		}
+	})
+	t.Run("an empty answer is one", func(t *testing.T) {
+		got, _ := handshake(t, load, step{"initialize", plainAgent}, step{"session/load", `null`})
+		if got.err != nil {
+			t.Fatal(got.err)
+		}
+	})
+	t.Run("a new session where it does not", func(t *testing.T) {
+		got, _ := handshake(t, load, step{"initialize", `{"protocolVersion":1}`}, step{"session/new", `{"sessionId":"s2"}`})
+		if got.err != nil || got.s.ID() != "s2" || got.s.Negotiated().Strategy != transport.NewLoadUnavailable {
+			t.Fatalf("got %v %+v", got.err, got.s.Negotiated())
+		}
+	})
+	for name, code := range map[string]string{"not found": "-32002", "invalid": "-32602", "internal": "-32603"} {
+		t.Run("a failed load replaces nothing: "+name, func(t *testing.T) {
+			got, _ := handshake(t, load, step{"initialize", plainAgent}, step{"session/load", `!{"code":` + code + `,"message":"no"}`})
+			wantKind(t, got.err, transport.SessionUnavailable, transport.PhaseLoad)
+		})
+	}
+	t.Run("a load that hangs", func(t *testing.T) {
+		got, _ := handshake(t, func(o *transport.Options) { load(o); o.RequestTimeout = 50 * time.Millisecond },
+			step{"initialize", plainAgent}, step{"session/load", ""})
+		wantKind(t, got.err, transport.Timeout, transport.PhaseLoad)
+	})
+}
+
+// Replayed history is activity, and no turn's.
+func TestReplayIsCountedApart(t *testing.T) {
+	p := newPeer(t)
+	h := &recorder{}
+	p.options.Handler, p.options.LoadSession = h, "s1"
+	done := p.open(context.Background())
+	p.reply(p.expect("initialize"), plainAgent)
+	m := p.expect("session/load")
+	for range 700 {
+		p.say("old")
+	}
+	p.reply(m, `{}`)
+	p.update(`{"sessionUpdate":"usage_update","used":1,"size":2}`)
+	s := p.wait(done).s
+	turn := prompt(context.Background(), s, "go")
+	m = p.expect("session/prompt")
+	p.say("new")
+	p.reply(m, `{"stopReason":"end_turn"}`)
+	got := receive(t, turn)
+	st := s.Stats()
+	if got.Updates > 2 || got.TextBytes != 3 || st.Replayed != 700 || st.Updates != 702 || !st.PrePromptActivity {
+		t.Fatalf("got turn %+v, stats %+v", got, st)
+	}
+	for i, u := range h.all()[:700] {
+		if !u.Replayed || u.Phase != transport.PhaseLoad {
+			t.Fatalf("update %d: %+v", i, u)
+		}
+	}
+}
+
+func TestSessionAnswersThatCannotBeUsed(t *testing.T) {
+	for _, answer := range []string{`{}`, `null`, `{"sessionId":""}`, `{"sessionId":7}`, `{"sessionId":"` + strings.Repeat("s", 5000) + `"}`} {
+		got, _ := handshake(t, nil, step{"initialize", plainAgent}, step{"session/new", answer})
+		wantKind(t, got.err, transport.Protocol, transport.PhaseNew)
+	}
+}
+
+func TestRequiredCapabilities(t *testing.T) {
+	agent := `{"protocolVersion":1,"agentCapabilities":{"loadSession":false,"promptCapabilities":{"image":true},"sessionCapabilities":{"list":{},"fork":null}}}`
+	for path, offered := range map[string]bool{
+		"promptCapabilities.image": true, "sessionCapabilities.list": true, "promptCapabilities": true,
+		"loadSession": false, "sessionCapabilities.fork": false, "promptCapabilities.audio": false, "a.b.c": false, "": false,
+	} {
+		need := func(o *transport.Options) { o.RequiredCapabilities = []string{path} }
+		if offered {
+			if got, _ := handshake(t, need, step{"initialize", agent}, step{"session/new", `{"sessionId":"s1"}`}); got.err != nil {
+				t.Errorf("%s: %v", path, got.err)
+			}
+			continue
+		}
+		got, _ := handshake(t, need, step{"initialize", agent})
+		wantKind(t, got.err, transport.Configuration, transport.PhaseInitialize)
+	}
+}
+
+// Each request of the handshake has its limit, and its phase stands in the failure.
+func TestSilence(t *testing.T) {
+	short := func(o *transport.Options) { o.RequestTimeout = 50 * time.Millisecond }
+	got, _ := handshake(t, short, step{"initialize", ""})
+	wantKind(t, got.err, transport.Timeout, transport.PhaseInitialize)
+	got, _ = handshake(t, short, step{"initialize", plainAgent}, step{"session/new", ""})
+	wantKind(t, got.err, transport.Timeout, transport.PhaseNew)
+	got, _ = handshake(t, func(o *transport.Options) { short(o); o.Model = "big" }, step{"initialize", plainAgent},
+		step{"session/new", `{"sessionId":"s1","configOptions":` + models("big", "big") + `}`}, step{"session/set_config_option", ""})
+	wantKind(t, got.err, transport.Timeout, transport.PhaseConfigure)
+}
+
+func TestOpenEndsWithItsContext(t *testing.T) {
+	p := newPeer(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := p.open(ctx)
+	p.expect("initialize")
+	cancel()
+	wantKind(t, p.wait(done).err, transport.Cancelled, transport.PhaseInitialize)
+}
+
+func TestUnusableOptions(t *testing.T) {
+	p := newPeer(t)
+	p.options.Cwd = "relative"
+	s, err := transport.Open(context.Background(), p.options)
+	wantKind(t, err, transport.Configuration, transport.PhasePreflight)
+	if s != nil || p.options.Stdin.Close() == nil {
+		t.Error("want no session and closed pipes")
+	}
+	_, err = transport.Open(context.Background(), transport.Options{Cwd: "/"})
+	wantKind(t, err, transport.Transport, transport.PhasePreflight)
+}
+
+func option(id, category, current string, values ...string) string {
+	type value struct {
+		Value string `json:"value"`
+		Name  string `json:"name"`
+	}
+	list := []value{}
+	for _, v := range values {
+		list = append(list, value{v, v})
+	}
+	b, _ := json.Marshal(map[string]any{"id": id, "name": id, "type": "select", "category": category, "currentValue": current, "options": list})
+	return string(b)
+}
+
+func models(current string, values ...string) string {
+	return "[" + option("m", "model", current, values...) + "]"
+}
+
+// E-251 E-252 E-253
+func TestSettings(t *testing.T) {
+	all := func(o *transport.Options) { o.Model, o.Mode, o.Reasoning = "big", "ask", "high" }
+	model := func(o *transport.Options) { o.Model = "big" }
+	mode := func(o *transport.Options) { o.Mode = "ask" }
+	with := func(members string) step { return step{"session/new", `{"sessionId":"s1",` + members + `}`} }
+	set := func(options string) step {
+		return step{"session/set_config_option", `{"configOptions":[` + options + `]}`}
+	}
+	initialize := step{"initialize", plainAgent}
+	small := option("m", "model", "small", "small", "big")
+	modes := option("md", "mode", "auto", "auto", "ask")
+	think := option("think", "thought_level", "low", "low", "high")
+	grouped := `{"id":"m","category":"model","type":"select","currentValue":"small","options":[{"group":"g","name":"G","options":[{"value":"big","name":"B"}]}]}`
+	for name, c := range map[string]struct {
+		change func(*transport.Options)
+		steps  []step
+		kind   transport.Kind
+		says   string
+	}{
+		"E-252 model, mode, reasoning, each from the options returned last": {all, []step{with(`"configOptions":[` + small + `]`),
+			set(option("m", "model", "big", "small", "big") + "," + modes),
+			set(option("md", "mode", "ask", "auto", "ask") + "," + think),
+			set(option("think", "thought_level", "high", "low", "high"))}, "", ""},
+		"grouped options, beside ones of unknown type": {model, []step{with(`"configOptions":[{"id":"x","type":"slider","category":"model"},` + grouped + `]`),
+			set(option("m", "model", "big"))}, "", ""},
+		"E-251 no option of the category": {model, []step{with(`"configOptions":[` + modes + `]`)}, transport.Configuration, "category model"},
+		"E-251 no options at all":         {model, []step{with(`"x":1`)}, transport.Configuration, "category model"},
+		"E-251 a value that is not offered": {model, []step{with(`"configOptions":` + models("small", "small", "tiny"))},
+			transport.Configuration, `"tiny"`},
+		"E-251 reasoning that the chosen model does not have": {func(o *transport.Options) { o.Model, o.Reasoning = "big", "high" },
+			[]step{with(`"configOptions":[` + small + "," + think + `]`), set(option("m", "model", "big", "big"))},
+			transport.Configuration, "category thought_level"},
+		"E-253 an answer that reports another value": {model, []step{with(`"configOptions":[` + small + `]`), set(small)},
+			transport.Configuration, `reports "small"`},
+		"E-253 an answer without the option": {model, []step{with(`"configOptions":[` + small + `]`), set(modes)},
+			transport.Configuration, "not confirmed"},
+		"E-253 an empty answer": {model, []step{with(`"configOptions":[` + small + `]`), {"session/set_config_option", `{}`}},
+			transport.Configuration, "not confirmed"},
+		"a refusal": {model, []step{with(`"configOptions":[` + small + `]`), {"session/set_config_option", `!{"code":-32602,"message":"no"}`}},
+			transport.Configuration, "refused"},
+		"a setting that needs a login": {model, []step{with(`"configOptions":[` + small + `]`), {"session/set_config_option", `!{"code":-32000,"message":"no"}`}},
+			transport.AuthRequired, ""},
+		"a mode through set_mode where only modes are offered": {mode, []step{
+			with(`"modes":{"currentModeId":"auto","availableModes":[{"id":"auto","name":"a"},{"id":"ask","name":"b"}]}`),
+			{"session/set_mode", `{}`}}, "", ""},
+		"a mode through its config option where both are offered": {mode, []step{
+			with(`"modes":{"currentModeId":"auto","availableModes":[{"id":"ask","name":"b"}]},"configOptions":[` + modes + `]`),
+			set(option("md", "mode", "ask", "ask"))}, "", ""},
+		"a mode that is not offered": {mode, []step{
+			with(`"modes":{"currentModeId":"auto","availableModes":[{"id":"auto","name":"a"}]}`)}, transport.Configuration, `"auto"`},
+		"a mode that is refused": {mode, []step{
+			with(`"modes":{"currentModeId":"auto","availableModes":[{"id":"ask","name":"a"}]}`),
+			{"session/set_mode", `!{"code":-32603,"message":"no"}`}}, transport.Configuration, "refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, seen := handshake(t, c.change, append([]step{initialize}, c.steps...)...)
+			if c.kind != "" {
+				if e := wantKind(t, got.err, c.kind, transport.PhaseConfigure); !strings.Contains(e.What, c.says) {
+					t.Errorf("got %q, want %q in it", e.What, c.says)
+				}
+				return
+			}
+			if got.err != nil {
+				t.Fatal(got.err)
+			}
+			n := got.s.Negotiated()
+			for _, m := range seen[2:] {
+				t.Logf("%s", m.Params)
+			}
+			if o := (transport.Options{}); true {
+				c.change(&o)
+				if n.Model != o.Model || n.Mode != o.Mode || n.Reasoning != o.Reasoning {
+					t.Errorf("got %+v, want what was asked for", n)
+				}
+			}
+		})
+	}
+}
+
+// E-252
+func TestSettingsNameTheOptionAndTheValue(t *testing.T) {
+	got, seen := handshake(t, func(o *transport.Options) { o.Model, o.Reasoning = "big", "high" }, step{"initialize", plainAgent},
+		step{"session/new", `{"sessionId":"s1","configOptions":[` + option("think", "thought_level", "low", "low") + "," + option("m", "model", "small", "big") + `]}`},
+		step{"session/set_config_option", `{"configOptions":[` + option("m", "model", "big", "big") + "," + option("effort", "thought_level", "low", "high") + `]}`},
+		step{"session/set_config_option", `{"configOptions":[` + option("effort", "thought_level", "high", "high") + `]}`})
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	for i, want := range []string{`{"configId":"m","sessionId":"s1","value":"big"}`, `{"configId":"effort","sessionId":"s1","value":"high"}`} {
+		if string(seen[2+i].Params) != want {
+			t.Errorf("got %s, want %s", seen[2+i].Params, want)
+		}
+	}
+}
+
+// An answer without options counts when the agent has sent them as an update; a mode counts
+// unless an update says otherwise.
+func TestSettingsReadBackFromUpdates(t *testing.T) {
+	for name, c := range map[string]struct {
+		update string
+		mode   string
+		ok     bool
+	}{
+		"options in an update":       {`{"sessionUpdate":"config_option_update","configOptions":` + models("big", "big") + `}`, "", true},
+		"other options in it":        {`{"sessionUpdate":"config_option_update","configOptions":` + models("small", "big") + `}`, "", false},
+		"the mode in an update":      {`{"sessionUpdate":"current_mode_update","currentModeId":"ask"}`, "ask", true},
+		"another mode in it":         {`{"sessionUpdate":"current_mode_update","currentModeId":"auto"}`, "ask", false},
+		"an unrelated update":        {`{"sessionUpdate":"session_info_update","title":"x"}`, "ask", true},
+		"a malformed one counts not": {`{"sessionUpdate":"current_mode_update","currentModeId":7}`, "ask", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPeer(t)
+			method := "session/set_mode"
+			if p.options.Mode = c.mode; c.mode == "" {
+				p.options.Model, method = "big", "session/set_config_option"
+			}
+			done := p.open(context.Background())
+			p.reply(p.expect("initialize"), plainAgent)
+			p.reply(p.expect("session/new"), `{"sessionId":"s1","configOptions":`+models("small", "big")+
+				`,"modes":{"currentModeId":"x","availableModes":[{"id":"ask","name":"a"}]}}`)
+			m := p.expect(method)
+			p.update(c.update)
+			p.reply(m, `{}`)
+			got := p.wait(done)
+			if c.ok && got.err != nil {
+				t.Fatal(got.err)
+			}
+			if !c.ok {
+				wantKind(t, got.err, transport.Configuration, transport.PhaseConfigure)
+			}
+		})
+	}
+}
