@@ -24,8 +24,8 @@ func BenchmarkLaunch(b *testing.B) {
 	defer log.Close()
 	var plain, gated []time.Duration
 	for b.Loop() {
-		plain = append(plain, plainLaunch(b, log))
-		gated = append(gated, gatedLaunch(b, log))
+		plain = append(plain, timePlain(b, log))
+		gated = append(gated, timeGated(b, log))
 	}
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	b.ReportMetric(ms(median(plain)), "plain-ms")
@@ -53,8 +53,8 @@ func record(b *testing.B, log *os.File, p execgate.Process) {
 	}
 }
 
-// plainLaunch starts, confirms the exec and records; the end of the process is not measured.
-func plainLaunch(b *testing.B, log *os.File) time.Duration {
+// timePlain starts, confirms the exec and records; the end of the process is not measured.
+func timePlain(b *testing.B, log *os.File) time.Duration {
 	begun := time.Now()
 	p, err := os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{Env: []string{}, Files: []*os.File{nil, nil, nil}})
 	if err != nil {
@@ -68,7 +68,7 @@ func plainLaunch(b *testing.B, log *os.File) time.Duration {
 	return took
 }
 
-func gatedLaunch(b *testing.B, log *os.File) time.Duration {
+func timeGated(b *testing.B, log *os.File) time.Duration {
 	ctx := context.Background()
 	begun := time.Now()
 	c, err := execgate.Start(ctx, execgate.Launch{Argv: []string{"/bin/true"}, Dir: "/", Mark: "bench"})

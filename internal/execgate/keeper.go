@@ -34,7 +34,7 @@ type keeper struct {
 	ending            bool
 	orphaned          bool // the daemon is gone: no grace and no limit
 	termUntil, killAt time.Time
-	termed, killed    bool
+	killed            bool
 	// pass is the wait between passes of SIGKILL; the next one is due at nextPass.
 	pass      time.Duration
 	nextPass  time.Time
@@ -116,6 +116,7 @@ func (k *keeper) obey(m message) {
 	case kindRecorded:
 		k.mayReap = true
 	case kindStop:
+		k.reap() // an end that came first is no answer to the stop
 		k.end(m.Term, m.Kill)
 	}
 }
@@ -149,11 +150,8 @@ func (k *keeper) step(now time.Time) (next time.Duration, over bool) {
 		return idle, false
 	}
 	if now.Before(k.termUntil) {
-		if !k.termed {
-			k.termed = true
-			k.signal(syscall.SIGTERM)
-		}
-		return k.termUntil.Sub(now), false
+		k.signalNew(syscall.SIGTERM)
+		return min(k.termUntil.Sub(now), lastPass), false
 	}
 	if !k.orphaned && k.killed && now.After(k.killAt) {
 		return 0, true
@@ -168,6 +166,18 @@ func (k *keeper) step(now time.Time) (next time.Duration, over bool) {
 	k.nextPass = now.Add(next)
 	k.pass = min(2*k.pass, lastPass)
 	return next, false
+}
+
+// signalNew spares those that were signalled before: a second SIGTERM makes many programs give up
+// the orderly end that the first one began.
+func (k *keeper) signalNew(sig syscall.Signal) {
+	pins := walk(os.Getpid(), -1)
+	defer closePins(pins)
+	for _, pin := range pins {
+		if !k.signalled[pin.member()] {
+			k.signalled.send([]pinned{pin}, sig)
+		}
+	}
 }
 
 func (k *keeper) signal(sig syscall.Signal) {

@@ -101,6 +101,9 @@ func awaitPidfd(ctx context.Context, f *os.File) error {
 	if err != nil {
 		return err
 	}
+	if err := f.SetReadDeadline(time.Time{}); err != nil { // of an earlier wait
+		return err
+	}
 	stop := context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) }) // fails only on a closed file, which wakes us too
 	defer stop()
 	var failed error

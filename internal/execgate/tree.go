@@ -62,6 +62,8 @@ type member struct {
 	start uint64
 }
 
+func (p pinned) member() member { return member{p.stat.pid, p.stat.start} }
+
 // roll remembers whom a signal was sent to, over all passes of one ending.
 type roll map[member]bool
 
@@ -70,7 +72,7 @@ type roll map[member]bool
 func (r roll) send(pins []pinned, sig syscall.Signal) {
 	for _, pin := range pins {
 		if err := signalPidfd(pin.fd, sig); err == nil || !errors.Is(err, errGone) {
-			r[member{pin.stat.pid, pin.stat.start}] = true
+			r[pin.member()] = true
 		}
 	}
 }
