@@ -17,22 +17,38 @@ type builder struct {
 	source *source
 	faults *Faults
 	o      Options
-	// path leads to the node in hand: keys, and "[n]" for the entries of lists.
-	path []string
+	// path leads to the node in hand.
+	path []step
+}
+
+// step is one key of a mapping, or one entry of a list where key is nil.
+type step struct {
+	key   *Node
+	index int
 }
 
 // fault adds a fault that begins with the path of the node in hand.
 func (b *builder) fault(at *Node, remedy, format string, args ...any) {
-	where := ""
-	if len(b.path) > 0 {
-		where = strings.ReplaceAll(strings.Join(b.path, "."), ".[", "[") + ": "
+	var where strings.Builder
+	for i, s := range b.path {
+		switch {
+		case s.key == nil:
+			where.WriteString("[" + strconv.Itoa(s.index) + "]")
+		case i > 0:
+			where.WriteString("." + s.key.name())
+		default:
+			where.WriteString(s.key.name())
+		}
 	}
-	b.faults.Add(at, remedy, "%s%s", where, fmt.Sprintf(format, args...))
+	if len(b.path) > 0 {
+		where.WriteString(": ")
+	}
+	b.faults.Add(at, remedy, "%s%s", where.String(), fmt.Sprintf(format, args...))
 }
 
 // within converts a node below the one in hand.
-func (b *builder) within(step string, y *yaml.Node, depth int) *Node {
-	b.path = append(b.path, step)
+func (b *builder) within(s step, y *yaml.Node, depth int) *Node {
+	b.path = append(b.path, s)
 	n := b.node(y, depth)
 	b.path = b.path[:len(b.path)-1]
 	return n
@@ -100,7 +116,7 @@ func (b *builder) undecorated(y *yaml.Node, n *Node) bool {
 	// source is looked at: no untagged node begins with this character.
 	case y.Style&yaml.TaggedStyle != 0, bytes.HasPrefix(tail, []byte("!")):
 		b.fault(n, "remove the tag", "tag %s", Show(firstWord(tail)))
-	case len(bytes.TrimRight(head, " \t")) < len(head) && bytes.ContainsRune(head[len(bytes.TrimRight(head, " \t")):], '\t'):
+	case bytes.ContainsRune(head[len(bytes.TrimRight(head, " \t")):], '\t'):
 		b.fault(n, "write spaces", "a tab stands before the value")
 	default:
 		return true
@@ -109,10 +125,11 @@ func (b *builder) undecorated(y *yaml.Node, n *Node) bool {
 }
 
 func firstWord(text []byte) string {
-	if words := bytes.Fields(text); len(words) > 0 {
-		return string(words[0])
+	text = text[:min(len(text), 200)]
+	if end := bytes.IndexAny(text, " \t,[]{}"); end >= 0 {
+		text = text[:end]
 	}
-	return ""
+	return string(text)
 }
 
 // isPlain reports whether a scalar was written without quotes and block indicator.
@@ -154,7 +171,7 @@ func (b *builder) sequence(y *yaml.Node, n *Node, depth int) {
 	n.Kind = Sequence
 	n.Items = make([]*Node, 0, len(y.Content))
 	for i, item := range y.Content {
-		n.Items = append(n.Items, b.within("["+strconv.Itoa(i)+"]", item, depth+1))
+		n.Items = append(n.Items, b.within(step{index: i}, item, depth+1))
 	}
 }
 
@@ -164,7 +181,7 @@ func (b *builder) mapping(y *yaml.Node, n *Node, depth int) {
 	first := make(map[string]int, len(y.Content)/2)
 	for i := 0; i+1 < len(y.Content); i += 2 {
 		key := b.key(y.Content[i], depth)
-		n.Fields = append(n.Fields, Field{Key: key, Value: b.within(key.step(), y.Content[i+1], depth+1)})
+		n.Fields = append(n.Fields, Field{Key: key, Value: b.within(step{key: key}, y.Content[i+1], depth+1)})
 		if key.Kind != String {
 			continue
 		}
@@ -198,12 +215,12 @@ func keyText(n *Node) string {
 	return n.Text
 }
 
-// step is the key as a step of a path.
-func (n *Node) step() string {
-	if simpleStep.MatchString(n.Text) {
+// name is a key as part of a path.
+func (n *Node) name() string {
+	if simpleName.MatchString(n.Text) {
 		return n.Text
 	}
 	return Show(n.Text)
 }
 
-var simpleStep = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,60}$`)
+var simpleName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,60}$`)

@@ -89,11 +89,11 @@ func (s *source) reportSyntax(f *Faults, err error) {
 // firstBrokenLine returns the line after the longest run of whole lines that still parses. It
 // searches within a fixed budget of parsed bytes and returns guess when that runs out early.
 func (s *source) firstBrokenLine(guess int) int {
-	budget := 8 << 20
+	budget := 2 << 20
 	good := -1
 	for n := 0; n < len(s.starts) && budget > 0; n++ {
 		head := s.upTo(n)
-		budget -= len(head) + 64
+		budget -= len(head) + 512
 		if err := decode(yaml.NewDecoder(bytes.NewReader(head)), new(yaml.Node)); err == nil || errors.Is(err, io.EOF) {
 			good = n
 		}

@@ -10,6 +10,9 @@ type source struct {
 	data []byte
 	// starts holds the offset of each line's first byte.
 	starts []int
+	// The last place looked up. Places are asked for in the order of the file; to count from the
+	// line's beginning each time would make one long line cost its square.
+	lastLine, lastColumn, lastOffset int
 }
 
 // newSource drops a byte order mark and indexes the lines. A line ends with LF, CRLF or CR.
@@ -46,12 +49,14 @@ func (s *source) upTo(n int) []byte {
 // before returns what stands on the line before a column, and what from there on.
 func (s *source) before(line, column int) (head, tail []byte) {
 	text := s.line(line)
-	at := 0
-	for c := 1; c < column && at < len(text); c++ {
-		_, size := utf8.DecodeRune(text[at:])
-		at += size
+	if line != s.lastLine || column < s.lastColumn {
+		s.lastLine, s.lastColumn, s.lastOffset = line, 1, 0
 	}
-	return text[:at], text[at:]
+	for ; s.lastColumn < column && s.lastOffset < len(text); s.lastColumn++ {
+		_, size := utf8.DecodeRune(text[s.lastOffset:])
+		s.lastOffset += size
+	}
+	return text[:s.lastOffset], text[s.lastOffset:]
 }
 
 // indent is the column of the first character that is no blank.
