@@ -223,10 +223,13 @@ func versionAtLeast(text string, major, minor int) bool {
 	return a > major || a == major && b >= minor
 }
 
-// temporary makes a private folder below Scratch and returns it with its clean-up.
+// temporary makes a private folder below Scratch, or in the system's place for such where none
+// was given, and returns it with its clean-up.
 func (g *Git) temporary(pattern string) (string, func(), error) {
-	if err := g.Disk.MkdirAll(g.Scratch, 0o700); err != nil {
-		return "", nil, err
+	if g.Scratch != "" {
+		if err := g.Disk.MkdirAll(g.Scratch, 0o700); err != nil {
+			return "", nil, err
+		}
 	}
 	dir, err := os.MkdirTemp(g.Scratch, pattern)
 	if err != nil {

@@ -152,3 +152,18 @@ func (g *Git) deleteTree(step, path string) error {
 		return os.RemoveAll(path)
 	})
 }
+
+// MergedHead is the head of a task's branch where the default branch contains it, and empty
+// where it does not or where there is no branch: what [RemoveRequest] takes as Merged when no
+// plan tells.
+func (g *Git) MergedHead(ctx context.Context, p contract.Project, policy contract.Worktrees, id ID) (string, error) {
+	head, err := g.commit(ctx, p.Root, placeOf(p, policy, id).ref())
+	if err != nil || head == "" {
+		return "", err
+	}
+	merged, err := g.isAncestor(ctx, p.Root, head, "refs/heads/"+policy.DefaultBranch)
+	if err != nil || !merged {
+		return "", err
+	}
+	return head, nil
+}

@@ -1,0 +1,352 @@
+package results
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"greatminds/contract"
+	"greatminds/internal/refusal"
+	"greatminds/runstore"
+	"greatminds/tasks"
+)
+
+// perform carries out a recorded operation, from wherever an earlier attempt left it.
+func (a *Applier) perform(ctx context.Context, held *tasks.Held, op *operation, resumed bool) error {
+	state, err := a.fileState(op)
+	if err != nil {
+		return err
+	}
+	if err := a.recheck(ctx, op, state, resumed); err != nil {
+		return err
+	}
+	for i, action := range op.Pre {
+		if err := a.pre(ctx, op, fmt.Sprintf("pre-%d-%s", i, action), tasks.WorktreeAction(action), resumed); err != nil {
+			return err
+		}
+	}
+	ref, err := a.moveFile(held, op, state)
+	if err != nil {
+		return err
+	}
+	if err := a.o.Disk.Step("apply.journal", func() error { return a.o.Tree.AppendJournal(a.line(op)) }); err != nil {
+		return err
+	}
+	kept := ""
+	for i, action := range op.Post {
+		why, err := a.post(ctx, op, fmt.Sprintf("post-%d-%s", i, action))
+		if err != nil {
+			return err
+		}
+		kept = why
+	}
+	return a.commit(ctx, op, ref, kept)
+}
+
+// recheck looks once more at what the decision relies on, while nothing has been touched. What
+// no longer holds rejects the decision.
+func (a *Applier) recheck(ctx context.Context, op *operation, state fileState, resumed bool) error {
+	if begun, err := a.begun(ctx, op, state, resumed); err != nil || begun {
+		return err
+	}
+	run := a.o.Store.View().Run(op.RunID)
+	if run == nil {
+		return fmt.Errorf("operation %s: its run %s is not in the store", op.ID, op.RunID)
+	}
+	var reasons []refusal.Reason
+	for _, f := range op.Artifacts {
+		fact := tasks.ArtifactEvidence(run.Workspace, f.Path)
+		if fact.SHA256 != f.SHA256 {
+			reasons = append(reasons, refusal.Reason{Code: refusal.CodeArtifactChanged, Remedy: "decide again about the file as it is",
+				What: fmt.Sprintf("the artifact %s changed since the decision was judged%s", f.Path, behind(fact.Problem))})
+		}
+	}
+	if resumed && len(reasons) == 0 {
+		res := a.o.Store.View().Result(op.ResultID)
+		task, err := a.current(run)
+		if err != nil {
+			return err
+		}
+		j, err := a.judge(ctx, run, res.Envelope, task)
+		if err != nil {
+			return err
+		}
+		reasons = j.reasons
+	}
+	if len(reasons) > 0 {
+		return &voidError{reasons}
+	}
+	return nil
+}
+
+// begun tells whether an operation has left a trace already: then it is too late to change our
+// mind about it. Whether a merge whose state cannot be told may go on is for the merge to say.
+func (a *Applier) begun(ctx context.Context, op *operation, state fileState, resumed bool) (bool, error) {
+	if op.BeforeSHA256 == op.AfterSHA256 && !op.moves() {
+		return a.o.Tree.HasOperation(string(op.ID))
+	}
+	if state != fileBefore || op.merge == nil || !resumed {
+		return state != fileBefore, nil
+	}
+	begun, err := op.merge.Begun(ctx)
+	return begun || err != nil, nil
+}
+
+func behind(text string) string {
+	if text == "" {
+		return ""
+	}
+	return ": it " + text
+}
+
+// voidError is an operation that must not go on, with nothing touched yet.
+type voidError struct{ reasons []refusal.Reason }
+
+// Error lists the reasons.
+func (e *voidError) Error() string { return reasonsText(e.reasons) }
+
+// act makes one action an entry of the record: begun before it, done after it.
+func (a *Applier) act(ctx context.Context, op *operation, name string, do func(begun bool) error) error {
+	if slices.Contains(op.ActionsDone, name) {
+		return nil
+	}
+	begun := op.ActionStarted != nil && *op.ActionStarted == name
+	if !begun {
+		op.ActionStarted = &name
+		if err := a.put(ctx, op); err != nil {
+			return err
+		}
+	}
+	if err := do(begun); err != nil {
+		return err
+	}
+	op.ActionsDone, op.ActionStarted = append(op.ActionsDone, name), nil
+	return a.put(ctx, op)
+}
+
+func (a *Applier) put(ctx context.Context, op *operation) error {
+	return storeFailure(a.o.Store.Update(ctx, func(tx *runstore.Tx) error { return tx.PutOperation(op.Operation) }))
+}
+
+func storeFailure(err error) error {
+	if err != nil {
+		return storeError{err}
+	}
+	return nil
+}
+
+// pre performs an action that comes before the task file.
+func (a *Applier) pre(ctx context.Context, op *operation, name string, action tasks.WorktreeAction, resumed bool) error {
+	return a.act(ctx, op, name, func(begun bool) error {
+		switch action {
+		case tasks.WorktreeCreate:
+			return a.o.Disk.Step("apply.create", func() error { return a.createWorktree(ctx, op) })
+		case tasks.WorktreeMerge:
+			if op.merge == nil {
+				return refusal.New(refusal.CodeResultRecovery, "look at the record in state.json", "operation %s has no merge on record", op.ID)
+			}
+			return a.o.Disk.Step("apply.merge", func() error { return op.merge.Perform(ctx, resumed || begun) })
+		}
+		return refusal.New(refusal.CodeResultRecovery, "look at the record in state.json", "operation %s asks for the unknown action %q", op.ID, action)
+	})
+}
+
+func (a *Applier) createWorktree(ctx context.Context, op *operation) error {
+	schema, err := a.o.Schema(op.SchemaSHA256)
+	if err != nil {
+		return err
+	}
+	// The plan that names the base commit may be one of the new blocks.
+	task, err := tasks.Parse(schema, contract.Queue(op.Source), op.file(op.Source), []byte(op.After))
+	if err != nil {
+		return err
+	}
+	_, err = tasks.PrepareWorktree(ctx, tasks.WorktreeRequest{Git: a.o.Git, Project: a.o.Project, Policy: a.o.Policy, Task: task, Workspace: "."})
+	return err
+}
+
+// fileState says how far the task file has come.
+type fileState int
+
+const (
+	fileBefore  fileState = iota // at the source, as it was
+	fileWritten                  // at the source, with its new bytes
+	fileMoved                    // at the destination, with its new bytes
+)
+
+// fileState compares the task's file with the record. Anything but one of the three states is
+// somebody else's doing: both contents are kept, and a person decides (E-202).
+func (a *Applier) fileState(op *operation) (fileState, error) {
+	source, sourceThere := a.o.Tree.Look(contract.Queue(op.Source), string(op.TaskID)+".yaml")
+	written := tasks.RevisionOf(op.file(op.Source), []byte(op.After))
+	if !op.moves() {
+		switch {
+		case sourceThere && source.Revision == written:
+			return fileMoved, nil
+		case sourceThere && string(source.Revision) == string(op.TaskRevision):
+			return fileBefore, nil
+		}
+		return 0, a.foreign(op, source.Revision, "")
+	}
+	dest, destThere := a.o.Tree.Look(contract.Queue(op.Destination), string(op.TaskID)+".yaml")
+	switch {
+	case !sourceThere && destThere && dest.Revision == tasks.RevisionOf(op.file(op.Destination), []byte(op.After)):
+		return fileMoved, nil
+	case sourceThere && !destThere && source.Revision == written:
+		return fileWritten, nil
+	case sourceThere && !destThere && string(source.Revision) == string(op.TaskRevision):
+		return fileBefore, nil
+	}
+	return 0, a.foreign(op, source.Revision, dest.Revision)
+}
+
+func (a *Applier) foreign(op *operation, source, dest tasks.Revision) error {
+	found := "it is in neither place"
+	switch {
+	case source != "" && dest != "":
+		found = "it stands in both places"
+	case source != "":
+		found = fmt.Sprintf("%s is at %.12s", op.file(op.Source), source)
+	case dest != "":
+		found = fmt.Sprintf("%s is at %.12s", op.file(op.Destination), dest)
+	}
+	return refusal.New(refusal.CodeOperationForeign,
+		fmt.Sprintf("put %s to the bytes on record (member `after` of operation %s in state.json, or those before it), keep the other version aside, then `greatminds run repair --operation %s`",
+			op.file(op.Source), op.ID, op.ID),
+		"task %s was changed by somebody else while operation %s took it from %s to %s: %s, on record are %.12s before and %.12s after",
+		op.TaskID, op.ID, op.Source, op.Destination, found, op.TaskRevision, tasks.RevisionOf(op.file(op.Source), []byte(op.After)))
+}
+
+// moveFile writes the new bytes at the source and moves the file, as far as that has not
+// happened, and returns where the task is.
+func (a *Applier) moveFile(held *tasks.Held, op *operation, state fileState) (tasks.Ref, error) {
+	ref := tasks.Ref{ID: op.taskID(), Queue: contract.Queue(op.Source), File: op.file(op.Source), Revision: tasks.Revision(op.TaskRevision)}
+	if state == fileBefore {
+		err := a.o.Disk.Step("apply.write", func() (err error) {
+			ref, err = a.o.Tree.Write(held, ref, []byte(op.After))
+			return err
+		})
+		if err != nil {
+			return ref, err
+		}
+	}
+	ref.Revision = tasks.RevisionOf(ref.File, []byte(op.After))
+	if !op.moves() {
+		return ref, nil
+	}
+	if state != fileMoved {
+		err := a.o.Disk.Step("apply.move", func() (err error) {
+			_, err = a.o.Tree.Move(held, ref, contract.Queue(op.Destination))
+			return err
+		})
+		if err != nil {
+			return ref, err
+		}
+	}
+	ref.Queue, ref.File = contract.Queue(op.Destination), op.file(op.Destination)
+	ref.Revision = tasks.RevisionOf(ref.File, []byte(op.After))
+	return ref, nil
+}
+
+// line is the journal's line of the operation. Its operation id keeps it from being written twice.
+func (a *Applier) line(op *operation) tasks.JournalLine {
+	return tasks.JournalLine{T: a.o.Now().UTC().Format("2006-01-02T15:04:05Z"), Actor: "SYSTEM", ActorKind: "system", DecisionBy: op.Role,
+		Task: string(op.TaskID), From: op.Source, To: op.Destination, Reason: "apply " + op.Decision + " result",
+		IntentID: string(op.ID), OperationID: string(op.ID), RunID: string(op.RunID), SchemaSHA256: op.SchemaSHA256}
+}
+
+// post removes the worktree behind a finished task. A worktree that has to stay is no failure of
+// the application: why says what keeps it.
+func (a *Applier) post(ctx context.Context, op *operation, name string) (why string, err error) {
+	err = a.act(ctx, op, name, func(bool) error {
+		return a.o.Disk.Step("apply.post", func() error {
+			removed, err := tasks.RemoveWorktree(ctx, tasks.RemoveRequest{Git: a.o.Git, Project: a.o.Project, Policy: a.o.Policy,
+				Task: op.taskID(), Merged: op.merged()})
+			if r, ok := refusal.Find(err); ok && ctx.Err() == nil {
+				why = r.Error()
+				a.o.Log.Warn("worktree kept", "task_id", op.TaskID, "result_id", op.ResultID, "what", why)
+				return nil
+			}
+			if err == nil && removed.Branch != "" {
+				a.o.Log.Info("worktree removed", "task_id", op.TaskID, "branch", removed.Branch, "head", removed.Head)
+			}
+			return err
+		})
+	})
+	return why, err
+}
+
+// commit ends the operation and acknowledges the result in one transaction.
+func (a *Applier) commit(ctx context.Context, op *operation, ref tasks.Ref, kept string) error {
+	details := &runstore.ResultDetails{Destination: op.Destination, Decision: op.Decision, DestinationRevision: runstore.Revision(ref.Revision),
+		Artifacts: op.Artifacts, Question: op.Question, CommandEvidence: op.CommandEvidence, Extra: runstore.Members{}}
+	for name, value := range map[string]string{"merge_commit": op.mergeCommit(), "worktree_kept": kept} {
+		if value == "" {
+			continue
+		}
+		raw, err := json.Marshal(value)
+		if err != nil {
+			return err
+		}
+		details.Extra[name] = raw
+	}
+	if files, ok := op.Extra[conflictMember]; ok {
+		details.Extra[conflictMember] = files
+	}
+	op.Phase = "committed"
+	now := runstore.Epoch(a.o.Now())
+	op.UpdatedAt = &now
+	err := a.o.Disk.Step("apply.commit", func() error {
+		return a.o.Store.Update(ctx, func(tx *runstore.Tx) error {
+			if err := tx.HoldResult(op.ResultID, nil); err != nil {
+				return err
+			}
+			if err := tx.PutOperation(op.Operation); err != nil {
+				return err
+			}
+			return tx.SetResult(op.ResultID, "applied", func(r *runstore.Result) { r.Details = details })
+		})
+	})
+	if err == nil {
+		a.o.Log.Info("task moved", "task_id", op.TaskID, "from", op.Source, "to", op.Destination, "result_id", op.ResultID,
+			"merge", op.mergeCommit(), "took", time.Duration((now-op.At)*float64(time.Second)).Round(time.Millisecond))
+	}
+	return storeFailure(err)
+}
+
+// settle decides what becomes of an operation that did not get to its end.
+func (a *Applier) settle(ctx context.Context, op *operation, err error) error {
+	var void *voidError
+	var store storeError
+	switch {
+	case err == nil, errors.Is(err, tasks.ErrBranchMoved), ctx.Err() != nil:
+		return err
+	case errors.As(err, &store):
+		return store.err
+	case errors.As(err, &void):
+		return a.void(ctx, op, void.reasons)
+	}
+	r, ok := refusal.Find(err)
+	if !ok {
+		return err
+	}
+	if a.untouched(ctx, op) {
+		return &heldError{r}
+	}
+	return a.needsRecovery(ctx, op, r)
+}
+
+// untouched tells whether an operation has changed nothing yet, for certain.
+func (a *Applier) untouched(ctx context.Context, op *operation) bool {
+	if state, err := a.fileState(op); err != nil || state != fileBefore {
+		return false
+	}
+	if op.merge == nil {
+		return true
+	}
+	begun, err := op.merge.Begun(ctx)
+	return err == nil && !begun
+}
