@@ -95,3 +95,14 @@ func BenchmarkTool(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkDaemonDeath measures from the death of a daemon to the end of an agent with three
+// descendants in sessions of their own that ignore SIGTERM (metric gone-ms; the budget is 50 ms).
+func BenchmarkDaemonDeath(b *testing.B) {
+	var all []time.Duration
+	for b.Loop() {
+		all = append(all, daemonDeath(b))
+	}
+	b.ReportMetric(float64(median(all).Microseconds())/1000, "gone-ms")
+	b.ReportMetric(0, "ns/op")
+}

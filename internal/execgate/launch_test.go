@@ -295,7 +295,7 @@ func TestACancelledStartLeavesNothing(t *testing.T) {
 	noChildren(t)
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 // patience bounds every wait of these tests; only a failing one reaches it.
 const patience = 20 * time.Second
 
-func bounded(t *testing.T) context.Context {
+func bounded(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
@@ -48,7 +48,7 @@ func bounded(t *testing.T) context.Context {
 
 // agent is a launch under test with its standard output in our hands.
 type agent struct {
-	t   *testing.T
+	t   testing.TB
 	c   *execgate.Child
 	out *bufio.Reader
 }
@@ -56,14 +56,14 @@ type agent struct {
 var path = "PATH=" + os.Getenv("PATH")
 
 // gated starts keeper and gate for a shell script; nothing runs yet.
-func gated(t *testing.T, script string, env ...string) *agent {
+func gated(t testing.TB, script string, env ...string) *agent {
 	t.Helper()
 	return gatedLaunch(t, execgate.Launch{
 		Argv: []string{"sh", "-c", script}, Env: append([]string{path}, env...), Dir: "/", Mark: t.Name(),
 	})
 }
 
-func gatedLaunch(t *testing.T, l execgate.Launch) *agent {
+func gatedLaunch(t testing.TB, l execgate.Launch) *agent {
 	t.Helper()
 	ours, theirs, err := os.Pipe()
 	if err != nil {
@@ -85,7 +85,7 @@ func gatedLaunch(t *testing.T, l execgate.Launch) *agent {
 }
 
 // running starts a script and lets it through the gate.
-func running(t *testing.T, script string, env ...string) *agent {
+func running(t testing.TB, script string, env ...string) *agent {
 	t.Helper()
 	a := gated(t, script, env...)
 	a.open()
@@ -104,7 +104,7 @@ func (a *agent) line() string {
 	return readLine(a.t, a.out)
 }
 
-func readLine(t *testing.T, from *bufio.Reader) string {
+func readLine(t testing.TB, from *bufio.Reader) string {
 	t.Helper()
 	line, err := from.ReadString('\n')
 	if err != nil {
@@ -119,7 +119,7 @@ func (a *agent) pids(n int) []*pinnedProcess {
 	return readPids(a.t, a.out, n)
 }
 
-func readPids(t *testing.T, from *bufio.Reader, n int) []*pinnedProcess {
+func readPids(t testing.TB, from *bufio.Reader, n int) []*pinnedProcess {
 	t.Helper()
 	pins := make([]*pinnedProcess, n)
 	for i := range pins {
@@ -153,7 +153,7 @@ func (a *agent) stop(g execgate.Grace) execgate.Ending {
 // pinnedProcess is a process that a test holds by pidfd, so that "gone" means that very one.
 type pinnedProcess struct{ pid, fd int }
 
-func pinPID(t *testing.T, pid int) *pinnedProcess {
+func pinPID(t testing.TB, pid int) *pinnedProcess {
 	t.Helper()
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -163,7 +163,7 @@ func pinPID(t *testing.T, pid int) *pinnedProcess {
 	return &pinnedProcess{pid, fd}
 }
 
-func (p *pinnedProcess) gone(t *testing.T, within time.Duration) bool {
+func (p *pinnedProcess) gone(t testing.TB, within time.Duration) bool {
 	t.Helper()
 	for {
 		poll := []unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}
@@ -178,21 +178,21 @@ func (p *pinnedProcess) gone(t *testing.T, within time.Duration) bool {
 	}
 }
 
-func (p *pinnedProcess) mustBeGone(t *testing.T) {
+func (p *pinnedProcess) mustBeGone(t testing.TB) {
 	t.Helper()
 	if !p.gone(t, 0) {
 		t.Errorf("pid %d still lives", p.pid)
 	}
 }
 
-func (p *pinnedProcess) mustLive(t *testing.T) {
+func (p *pinnedProcess) mustLive(t testing.TB) {
 	t.Helper()
 	if p.gone(t, 0) {
 		t.Errorf("pid %d is gone", p.pid)
 	}
 }
 
-func (p *pinnedProcess) signal(t *testing.T, sig syscall.Signal) {
+func (p *pinnedProcess) signal(t testing.TB, sig syscall.Signal) {
 	t.Helper()
 	if err := unix.PidfdSendSignal(p.fd, sig, nil, 0); err != nil {
 		t.Fatal(err)
@@ -200,7 +200,7 @@ func (p *pinnedProcess) signal(t *testing.T, sig syscall.Signal) {
 }
 
 // noChildren fails when this process has any child left, zombies included.
-func noChildren(t *testing.T) {
+func noChildren(t testing.TB) {
 	t.Helper()
 	if kids := childrenOf(t, os.Getpid()); len(kids) > 0 {
 		for _, pid := range kids {
@@ -210,7 +210,7 @@ func noChildren(t *testing.T) {
 	}
 }
 
-func childrenOf(t *testing.T, pid int) []int {
+func childrenOf(t testing.TB, pid int) []int {
 	t.Helper()
 	dir := "/proc/" + strconv.Itoa(pid) + "/task"
 	threads, err := os.ReadDir(dir)
@@ -237,14 +237,14 @@ func childrenOf(t *testing.T, pid int) []int {
 // helper starts the test binary in a role, with pipes at both ends. Its process is reaped at the
 // end of the test.
 type helper struct {
-	t     *testing.T
+	t     testing.TB
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	out   *bufio.Reader
 	ended bool
 }
 
-func startHelper(t *testing.T, role string, env ...string) *helper {
+func startHelper(t testing.TB, role string, env ...string) *helper {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append([]string{path, roleVariable + "=" + role}, env...)
@@ -274,7 +274,7 @@ func (h *helper) kill() {
 }
 
 // reapOrphans takes what the kernel gave to this process as the subreaper of a killed helper.
-func reapOrphans(t *testing.T, pids ...*pinnedProcess) {
+func reapOrphans(t testing.TB, pids ...*pinnedProcess) {
 	t.Helper()
 	for _, p := range pids {
 		if !p.gone(t, patience) {

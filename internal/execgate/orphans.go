@@ -55,21 +55,32 @@ func endPins(search func() ([]pinned, error), own int, deadline time.Time, betwe
 		pins, err := search()
 		signalled.send(pins, syscall.SIGKILL)
 		between()
+		waitAny(fdsOf(pins), killRound)
+		left := living(pins)
 		expired := time.Now().After(deadline)
-		if len(pins) == 0 {
-			quiet++
-		} else {
+		quiet++
+		if len(pins) > 0 {
 			quiet = 0
-			waitAny(fdsOf(pins), killRound)
 		}
 		if quiet == 2 || expired {
-			e := Ending{Ended: signalled.without(own), Survivors: survivors(pins)}
+			e := Ending{Ended: signalled.without(own), Survivors: survivors(left)}
 			closePins(pins)
 			between()
 			return e, err
 		}
 		closePins(pins)
 	}
+}
+
+// living are those of the pins that have not ended yet.
+func living(pins []pinned) []pinned {
+	var left []pinned
+	for _, pin := range pins {
+		if alive(pin.fd) {
+			left = append(left, pin)
+		}
+	}
+	return left
 }
 
 func fdsOf(pins []pinned) []int {

@@ -57,7 +57,7 @@ func signalPidfd(fd int, sig syscall.Signal) error {
 
 // waitAny returns when one of the processes has ended, or after the limit.
 func waitAny(fds []int, limit time.Duration) {
-	if limit <= 0 {
+	if limit <= 0 || len(fds) == 0 {
 		return
 	}
 	poll := make([]unix.PollFd, len(fds))

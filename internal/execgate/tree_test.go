@@ -25,7 +25,7 @@ setsid sleep 1001 & echo $!
 setsid sh -c '(setsid sleep 1003 & echo $!)' 
 `
 
-func readRecord(t *testing.T, h *helper) execgate.Process {
+func readRecord(t testing.TB, h *helper) execgate.Process {
 	t.Helper()
 	var p execgate.Process
 	must(t, json.Unmarshal([]byte(readLine(t, h.out)), &p))
@@ -138,13 +138,12 @@ func TestOrphansDoNotBecomeZombies(t *testing.T) {
 // A killed daemon leaves nothing. The limit is generous for a loaded machine; the log says what it took,
 // and BenchmarkDaemonDeath measures it.
 func TestAKilledDaemonLeavesNothing(t *testing.T) {
-	h := startHelper(t, "daemon trap '' TERM;"+family+"echo up; exec sleep 1004", "TEST_MARK="+t.Name())
-	took := killDaemon(t, h)
-	t.Logf("gone after %v", took)
+	t.Logf("gone after %v", daemonDeath(t))
 	noChildren(t)
 }
 
-func killDaemon(t *testing.T, h *helper) time.Duration {
+func daemonDeath(t testing.TB) time.Duration {
+	h := startHelper(t, "daemon trap '' TERM;"+family+"echo up; exec sleep 1004", "TEST_MARK="+t.Name())
 	p := readRecord(t, h)
 	left := append(readPids(t, h.out, 3), pinPID(t, p.PID))
 	readLine(t, h.out)
@@ -198,7 +197,7 @@ func TestAStoppedKeeperIsReplaced(t *testing.T) {
 	a := running(t, family+"kill -STOP $PPID; echo up; exec sleep 1004")
 	left := append(a.pids(3), pinPID(t, a.c.Process().PID))
 	a.line()
-	e := a.stop(execgate.Grace{Kill: 50 * time.Millisecond})
+	e := a.stop(execgate.Grace{Kill: time.Second})
 	if e.Known || e.How != execgate.HowKeeperLost {
 		t.Errorf("got %+v, want an unknown outcome and a lost keeper", e)
 	}

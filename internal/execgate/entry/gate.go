@@ -54,7 +54,7 @@ func (r Request) exec() (syscall.Errno, string) {
 		return errno, path
 	}
 	cleanSignals()
-	closeOnExecAbove(2)
+	CloseOnExecAbove(2)
 	return errnoOf(syscall.Exec(path, r.Argv, r.Env)), path
 }
 

@@ -63,8 +63,8 @@ func cleanSignals() {
 	syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigBlockSetMask, uintptr(unsafe.Pointer(&none)), 0, signalSetBytes, 0, 0)
 }
 
-// closeOnExecAbove marks every descriptor above last, so that exec leaves only the first ones.
-func closeOnExecAbove(last int) {
+// CloseOnExecAbove marks every descriptor above last, so that exec leaves only the first ones.
+func CloseOnExecAbove(last int) {
 	// close_range is from Linux 5.9 and its flag from 5.11; a filter may refuse it.
 	if _, _, errno := syscall.Syscall(sysCloseRange, uintptr(last+1), 1<<32-1, closeRangeCloexec); errno == 0 {
 		return

@@ -1,0 +1,197 @@
+package execgate
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"greatminds/internal/execgate/entry"
+	"greatminds/internal/refusal"
+)
+
+func TestReleaseBelowTheFloorIsRefusedByName(t *testing.T) {
+	for _, c := range []struct {
+		release string
+		refused bool
+	}{
+		{"5.3.18-default", true}, {"4.19.0", true}, {"5.4.0-42-generic", false}, {"5.10", false},
+		{"6.18.44-fc", false}, {"10.0.1", false}, {"weird", false}, {"", false}, {"5", false}, {"5.", false},
+	} {
+		t.Run(c.release, func(t *testing.T) {
+			err := checkRelease(c.release)
+			r, ok := refusal.Find(err)
+			if ok != c.refused || ok && (r.Code != refusal.CodeKernelTooOld || !strings.Contains(r.What, c.release)) {
+				t.Errorf("got %v, want refused %v", err, c.refused)
+			}
+		})
+	}
+	if err := Supported(); err != nil {
+		t.Errorf("this kernel: %v", err)
+	}
+}
+
+func TestParseStat(t *testing.T) {
+	const rest = " S 41 42 43 0 -1 4194560 75 0 0 0 0 0 0 0 20 0 1 0 248219 2990080 393"
+	for _, c := range []struct {
+		name, line string
+		want       procStat
+		ok         bool
+	}{
+		{"plain", "40 (sh)" + rest, procStat{40, 41, 42, 43, 'S', 248219}, true},
+		{"brackets, spaces and lines in the name", "40 (a) Z 1 (\n)" + rest, procStat{40, 41, 42, 43, 'S', 248219}, true},
+		{"no name", "40 S 41", procStat{}, false},
+		{"short", "40 (sh) S 41 42 43", procStat{}, false},
+		{"no number", "40 (sh)" + strings.Replace(rest, "248219", "x", 1), procStat{}, false},
+		{"negative start", "40 (sh)" + strings.Replace(rest, "248219", "-1", 1), procStat{}, false},
+		{"empty", "", procStat{}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := parseStat([]byte(c.line))
+			if got != c.want || (err == nil) != c.ok {
+				t.Errorf("got %+v, %v, want %+v", got, err, c.want)
+			}
+		})
+	}
+}
+
+func FuzzParseStat(f *testing.F) {
+	if own, err := os.ReadFile("/proc/self/stat"); err == nil {
+		f.Add(own)
+	}
+	f.Add([]byte("1 (a) b) S 1 2 3 0 -1 4194560 75 0 0 0 0 0 0 0 20 0 1 0 5"))
+	f.Add([]byte("1 () "))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		st, err := parseStat(line)
+		if err == nil && (st.pid <= 0 || st.parent < 0 || !strings.HasPrefix(strings.TrimSpace(string(line)), strconv.Itoa(st.pid)) && line[0] != '+' && line[0] != '0') {
+			t.Errorf("%q became %+v", line, st)
+		}
+		if err != nil && st != (procStat{}) {
+			t.Errorf("%q: error %v and %+v", line, err, st)
+		}
+	})
+}
+
+func FuzzParseMessage(f *testing.F) {
+	f.Add([]byte(`{"kind":"up","pid":5,"grouped":true}`))
+	f.Add([]byte(`{"kind":"stop","term":1000,"kill":5}`))
+	f.Add([]byte(`{"kind":"empty","survivors":[{"pid":1}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if m, err := parseMessage(data); err != nil && m.Kind != "" {
+			t.Errorf("%q: error %v and a message %+v", data, err, m)
+		}
+	})
+}
+
+func FuzzDecodeStatus(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte("R"))
+	f.Add([]byte("RE\x00\x00\x00\x02/bin/x"))
+	f.Add([]byte("RE\x00"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		err := decodeStatus(data)
+		if (err == nil) != (string(data) == "R") {
+			t.Errorf("%q means %v; only a lone R is a launch", data, err)
+		}
+		var fault *ExecError
+		if errors.As(err, &fault) && string(data[6:]) != fault.Path {
+			t.Errorf("%q names %q", data, fault.Path)
+		}
+	})
+}
+
+func TestChildrenByScanAgreesWithTheKernelsList(t *testing.T) {
+	c, err := Start(t.Context(), Launch{Argv: []string{"/bin/true"}, Dir: "/", Mark: t.Name()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := c.Abandon(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, pid := range []int{os.Getpid(), c.Process().Keeper.PID} {
+		listed, err := children(pid)
+		scanned, scanErr := childrenByScan(pid)
+		if err != nil || scanErr != nil || len(listed) != 1 || len(scanned) != 1 || listed[0] != scanned[0] {
+			t.Errorf("of %d: listed %v, %v; scanned %v, %v", pid, listed, err, scanned, scanErr)
+		}
+	}
+}
+
+func TestSurvivorsAreNamed(t *testing.T) {
+	err := survivorsError([]Process{{PID: 41}, {PID: 42}})
+	if !errors.Is(err, ErrSurvivors) || !strings.Contains(err.Error(), "pid 41, pid 42") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A launch enters a cgroup of its own where one can be made, and takes it away again.
+func TestADelegatedCgroupHoldsTheLaunch(t *testing.T) {
+	base := ""
+	for _, mount := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
+		dir := filepath.Join(mount, "execgate-test-"+strconv.Itoa(os.Getpid()))
+		var fs unix.Statfs_t
+		if unix.Statfs(mount, &fs) == nil && int64(fs.Type) == unix.CGROUP2_SUPER_MAGIC && os.Mkdir(dir, 0o755) == nil {
+			base = dir
+			break
+		}
+	}
+	if base == "" {
+		t.Skip("no cgroup v2 that this user may write to")
+	}
+	defer func() {
+		if err := os.Remove(base); err != nil {
+			t.Errorf("the group was not removed: %v", err)
+		}
+	}()
+	before := delegatedCgroup
+	delegatedCgroup = func() string { return base }
+	defer func() { delegatedCgroup = before }()
+
+	c, err := Start(t.Context(), Launch{
+		Argv: []string{"sh", "-c", "setsid sleep 1000 & exec sleep 1000"}, Env: []string{"PATH=" + os.Getenv("PATH")}, Dir: "/", Mark: t.Name(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	procs, err := os.ReadFile(filepath.Join(groupOf(t.Name()), "cgroup.procs"))
+	if err != nil || !strings.Contains("\n"+string(procs), "\n"+strconv.Itoa(c.Process().PID)+"\n") {
+		t.Errorf("the group holds %q, %v, want pid %d", procs, err, c.Process().PID)
+	}
+	e, err := c.Stop(context.Background(), Grace{})
+	if err != nil || e.Signal != syscall.SIGKILL {
+		t.Errorf("got %+v, %v", e, err)
+	}
+}
+
+func TestAGroupWithoutDelegationIsNotTouched(t *testing.T) {
+	if isDelegated(t.TempDir()) {
+		t.Error("an ordinary folder counts as a delegated cgroup")
+	}
+	if got := groupOf(""); got != "" {
+		t.Errorf("a launch without mark has group %q", got)
+	}
+	killGroup("")
+	removeGroup("")
+}
+
+func TestRoleVariablesAreNotInherited(t *testing.T) {
+	for _, variable := range keeperEnv(entry.RoleKeeper, "/g", "m") {
+		name, _, _ := strings.Cut(variable, "=")
+		switch name {
+		case "GODEBUG", "GOMAXPROCS", entry.RoleName, entry.MarkName:
+		default:
+			t.Errorf("a keeper sees %s", variable)
+		}
+	}
+}
