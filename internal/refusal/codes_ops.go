@@ -16,8 +16,6 @@ const (
 	CodeResultPending Code = "result_pending"
 	// CodeCommandPending is an action that has to wait for the outcome of a command.
 	CodeCommandPending Code = "command_pending"
-	// CodeOperationPending is an action on a task while an operation on it is open.
-	CodeOperationPending Code = "operation_pending"
 	// CodeRunNotAccepting is a decision of a run that is in no state to decide.
 	CodeRunNotAccepting Code = "run_not_accepting"
 	// CodeDecisionRefused is a decision that could not be applied; it may be mended and sent again.
@@ -53,7 +51,6 @@ func init() {
 		{CodeControlPending, Invalid, "another control of the run is pending"},
 		{CodeResultPending, Invalid, "the run's result is neither applied nor rejected yet"},
 		{CodeCommandPending, Invalid, "a command of the run has no outcome yet"},
-		{CodeOperationPending, Storage, "an operation on the task is not finished"},
 		{CodeRunNotAccepting, Forbidden, "the run is not in a state to submit or to request"},
 		{CodeDecisionRefused, Invalid, "the decision cannot be applied; mend it and submit again"},
 		{CodeDecisionConflict, Invalid, "the run has already submitted another decision"},

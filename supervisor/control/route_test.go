@@ -38,7 +38,7 @@ func TestARefusalInProcessStands(t *testing.T) {
 	p := project(t, t.TempDir())
 	tries := 0
 	want := refusal.New(refusal.CodeRunUnknown, "r", "unknown run")
-	taskLock := &refusal.Refusal{Code: refusal.CodeOperationPending, What: "task is busy",
+	taskLock := &refusal.Refusal{Code: refusal.CodeTaskBusy, What: "task is busy",
 		Err: &durable.Held{Path: "/p/.greatminds/.locks/0001-a.lock", PID: 3}}
 	for _, refused := range []*refusal.Refusal{want, taskLock} {
 		tries = 0

@@ -2,7 +2,6 @@ package ops
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"sync"
 	"time"
@@ -96,6 +95,7 @@ type receipt struct {
 	Caller string `json:"caller,omitempty"`
 	SHA256 string `json:"sha256"`
 	// State is "begun" before the effect, then "done", or "refused" where nothing was done.
-	State  string          `json:"state"`
-	Result json.RawMessage `json:"result,omitempty"`
+	State string `json:"state"`
+	// Result is the answer's JSON as text: the store sorts the members of what it keeps.
+	Result string `json:"result,omitempty"`
 }

@@ -104,7 +104,7 @@ func (r *request) prior(v *runstore.View) (json.RawMessage, error) {
 	}
 	switch known.State {
 	case "done":
-		return known.Result, nil
+		return json.RawMessage(known.Result), nil
 	case "refused":
 		return nil, nil // nothing was done, so it may be tried
 	default:
@@ -122,7 +122,7 @@ func (r *request) sum() string {
 }
 
 func (r *request) receipt(state string, result json.RawMessage) (json.RawMessage, error) {
-	return json.Marshal(receipt{Op: r.Op, Caller: r.RunID, SHA256: r.sum(), State: state, Result: result})
+	return json.Marshal(receipt{Op: r.Op, Caller: r.RunID, SHA256: r.sum(), State: state, Result: string(result)})
 }
 
 // change runs f as one transaction of the store, together with the receipt of its answer.

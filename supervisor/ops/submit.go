@@ -16,9 +16,6 @@ type SubmitArgs struct {
 	Text string `json:"text"`
 }
 
-// identityKeys are payload members that would speak for the run itself.
-var identityKeys = []string{"role", "by", "run_id", "task_revision", "schema_sha256"}
-
 // runSubmit receives a run's one decision.
 //
 // The receipt of an exact repetition is returned whatever has become of the run or the task.
@@ -87,22 +84,13 @@ func complete(run *runstore.Run, given tasks.Envelope) (runstore.Envelope, error
 				What: fmt.Sprintf("%q is not the run's own %q", claimed.given, claimed.own)})
 		}
 	}
-	for _, key := range identityKeys {
-		if _, there := given.Decision.Payload[key]; there {
-			reasons = append(reasons, refusal.Reason{Place: "payload." + key, What: "the run's identity is not the payload's to say"})
-		}
-	}
 	if len(reasons) > 0 {
 		return e, &refusal.Refusal{Code: refusal.CodeIdentityMismatch, Reasons: reasons,
 			What:   fmt.Sprintf("the decision does not speak for run %s", run.ID),
 			Remedy: "leave these members out; they are filled in from the run"}
 	}
-	payload := given.Decision.Payload
-	if payload == nil {
-		payload = map[string]any{}
-	}
 	var err error
-	e.Payload, err = encode(payload)
+	e.Payload, err = encode(given.Decision.Payload)
 	return e, err
 }
 

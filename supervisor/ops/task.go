@@ -61,12 +61,12 @@ func (r *request) busy(id tasks.ID) error {
 	v := r.view()
 	for _, o := range v.OperationsOfTask(runstore.TaskID(id)) {
 		if o.Open() {
-			return refusal.New(refusal.CodeOperationPending, operationRemedy(o), "operation %s on task %s is not finished", o.ID, id)
+			return refusal.New(refusal.CodeTaskBusy, operationRemedy(o), "operation %s on task %s is not finished", o.ID, id)
 		}
 	}
 	for _, result := range v.OpenResults() {
 		if string(result.Envelope.TaskID) == string(id) {
-			return refusal.New(refusal.CodeOperationPending, resultRemedy(result),
+			return refusal.New(refusal.CodeTaskBusy, resultRemedy(result),
 				"result %s of task %s is %s", result.ID(), id, result.Status)
 		}
 	}
