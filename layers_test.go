@@ -23,8 +23,8 @@ var mayImport = map[string][]string{
 	"setup":           {"contract", "tasks"},
 	"supervisor":      {"contract", "tasks", "runstore", "transport", "commands", "supervisor/..."},
 	"supervisor/...":  {"contract", "tasks", "runstore", "transport", "commands", "supervisor/..."},
-	"demo":            {"setup", "supervisor/control", "fixtures/agent", "contract"},
-	"cmd/...":         {"contract", "tasks", "setup", "supervisor", "supervisor/...", "runstore", "demo"},
+	"demo":            {"setup", "supervisor/control", "fixtures/agent", "fixtures/sample", "contract"},
+	"cmd/...":         {"contract", "tasks", "setup", "supervisor", "supervisor/...", "runstore", "demo", "cmd/cli"},
 	"fixtures/...":    {"fixtures/..."},
 	"tools/...":       {"*"},
 	"internal/...":    nil,
@@ -37,7 +37,9 @@ var internalMay = map[string][]string{
 	"internal/durable":           {"internal/refusal"},
 	"internal/durable/faultdisk": {"internal/durable"},
 	"internal/execgate":          {"internal/durable", "internal/refusal"},
-	"internal/sourceid":          {"internal/refusal"},
+	"internal/execgate/entry":    {"internal/execgate"},
+	"internal/sourceid":          {"internal/refusal", "internal/execgate"},
+	"internal/yamldoc":           {"internal/refusal"},
 }
 
 const module = "greatminds/"

@@ -10,51 +10,15 @@ import (
 	"regexp"
 	"time"
 
+	"greatminds/fixtures/sample"
 	"greatminds/internal/execgate"
 )
-
-// The sample project: one function with an off-by-one, and the test that shows it.
-var sample = map[string]string{
-	"go.mod": "module example.invalid/greeter\n\ngo 1.24\n",
-	"greeter.go": `// Package greeter greets people.
-package greeter
-
-import "strings"
-
-// Greet returns one greeting that names everybody.
-func Greet(names ...string) string {
-	if len(names) == 0 {
-		return "Hello!"
-	}
-	return "Hello, " + strings.Join(names[1:], ", ") + "!"
-}
-`,
-	"greeter_test.go": `package greeter
-
-import "testing"
-
-func TestGreetNamesEverybody(t *testing.T) {
-	if got, want := Greet("Ada", "Grace"), "Hello, Ada, Grace!"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-func TestGreetAlone(t *testing.T) {
-	if got, want := Greet(), "Hello!"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-`,
-}
-
-// fixed is greeter.go as the scripted developer leaves it.
-var fixed = string(bytes.ReplaceAll([]byte(sample["greeter.go"]), []byte("names[1:]"), []byte("names")))
 
 func (s *story) makeProject(ctx context.Context) error {
 	if err := os.MkdirAll(s.project, 0o755); err != nil {
 		return err
 	}
-	for name, text := range sample {
+	for name, text := range sample.Files {
 		if err := os.WriteFile(filepath.Join(s.project, name), []byte(text), 0o644); err != nil {
 			return err
 		}
@@ -131,16 +95,13 @@ func (s *story) fileTask(ctx context.Context) error {
 	return s.writeScripts()
 }
 
-// stages are the three bindings, in the order in which the task meets them.
-var stages = []struct{ id, role string }{{"developer", "DEVELOPER"}, {"tester", "TESTER"}, {"reviewer", "ARCHITECT-REVIEWER"}}
-
 // contractText is the project's execution.yaml. JSON strings are YAML strings.
 func (s *story) contractText() string {
 	var b bytes.Buffer
 	b.WriteString("version: 1\nmax_running: 1\nagents:\n")
-	for _, st := range stages {
+	for _, st := range sample.Stages {
 		fmt.Fprintf(&b, "  %s-agent:\n    transport: acp\n    argv: %s\n    adapter_version: \"demo\"\n    harness_version: \"demo\"\n",
-			st.id, quoted(s.agentArgv(st.id)))
+			st.ID, quoted(s.agentArgv(st.ID)))
 		if len(s.Agent) > 0 {
 			fmt.Fprintf(&b, "    environment: %s\n", s.passed())
 			if s.Auth != "" {
@@ -149,9 +110,9 @@ func (s *story) contractText() string {
 		}
 	}
 	b.WriteString("bindings:\n")
-	for _, st := range stages {
+	for _, st := range sample.Stages {
 		fmt.Fprintf(&b, "  %s:\n    role: %s\n    agent: %s-agent\n    scheduling: queue\n    session: new\n    permission: %s\n    account: demo\n    timeout_seconds: 240\n",
-			st.id, st.role, st.id, s.policy())
+			st.ID, st.Role, st.ID, s.policy())
 		for _, setting := range [][2]string{{"model", s.Model}, {"mode", s.Mode}} {
 			if len(s.Agent) > 0 && setting[1] != "" {
 				fmt.Fprintf(&b, "    %s: %s\n", setting[0], quoted(setting[1]))

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"greatminds/fixtures/sample"
 )
 
 // report shows what is left as evidence: the merge, the journal, the receipts, a clean
@@ -73,9 +75,9 @@ func (s *story) reportReceipts(ctx context.Context) error {
 		return fmt.Errorf("read the status: %w", err)
 	}
 	s.plain("receipts:")
-	for _, st := range stages {
+	for _, st := range sample.Stages {
 		for id, r := range doc.Results {
-			if r.Role == st.role {
+			if r.Role == st.Role {
 				s.plain("  result  %.12s  %-18s %s: %s", id, r.Role, r.Envelope.Decision, r.Status)
 			}
 		}

@@ -1,0 +1,268 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"greatminds/commands"
+	"greatminds/contract"
+	"greatminds/internal/durable"
+	"greatminds/internal/execgate"
+	"greatminds/internal/refusal"
+	"greatminds/runstore"
+	"greatminds/supervisor/brief"
+	"greatminds/supervisor/dispatch"
+	"greatminds/supervisor/ops"
+	"greatminds/supervisor/policy"
+	"greatminds/supervisor/results"
+	"greatminds/supervisor/status"
+	"greatminds/tasks"
+)
+
+// core is what a daemon and a command that runs in process have in common: the lease, the
+// store, and the rooms that work on it.
+type core struct {
+	o           Options
+	log         *slog.Logger
+	lease       *lease
+	disk        *durable.Disk
+	schema      *contract.Schema
+	contract    *contract.Contract
+	contractSHA string
+	worktrees   contract.Worktrees
+	git         *tasks.Git
+	tree        *tasks.Tree
+	store       *runstore.Store
+	commands    *commands.Service
+	applier     *results.Applier
+	owner       string
+}
+
+// open reads the contract, takes the lease and opens the store. Nothing is left held when it
+// fails.
+func open(ctx context.Context, o Options, who string) (_ *core, err error) {
+	c := &core{o: o, log: o.Log, disk: durable.NewDisk(o.Seam), owner: runstore.NewID()}
+	if err := c.readDocuments(); err != nil {
+		return nil, err
+	}
+	if err := c.disk.MkdirAll(o.Project.StoreDir(), 0o700); err != nil {
+		return nil, err
+	}
+	if c.lease, err = takeLease(ctx, o.Project, who); err != nil {
+		return nil, err
+	}
+	if err := c.openStore(ctx); err != nil {
+		return nil, errors.Join(err, c.lease.release())
+	}
+	return c, nil
+}
+
+func (c *core) readDocuments() (err error) {
+	if c.schema, err = contract.LoadSchema(c.o.Getenv); err != nil {
+		return err
+	}
+	if c.contract, err = contract.Load(c.o.Project, c.o.Project.ExecutionPath(), c.schema); err != nil {
+		return err
+	}
+	c.contractSHA = c.contract.SHA256()
+	c.worktrees, err = contract.WorktreePolicy(c.o.Project, c.schema)
+	return err
+}
+
+func (c *core) openStore(ctx context.Context) (err error) {
+	p := c.o.Project
+	c.store, err = runstore.Open(ctx, runstore.Options{Dir: p.StoreDir(), Disk: c.disk, Now: c.o.Now, Log: c.log,
+		MaxEvents: c.contract.MaxRuntimeEvents})
+	if err != nil {
+		return err
+	}
+	if err = c.pin(); err == nil {
+		err = c.openRooms()
+	}
+	if err != nil {
+		return errors.Join(err, c.store.Close(ctx))
+	}
+	return nil
+}
+
+// pin keeps both documents for good before any run can refer to them. E-154, E-156.
+func (c *core) pin() error {
+	schema, err := runstore.SchemaDocument(c.schema.Text, c.schema.Version)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.store.PinDocument("execution", c.contractSHA, c.contract.Canonical()),
+		c.store.PinDocument("schema", c.schema.SHA256, schema))
+}
+
+func (c *core) openRooms() (err error) {
+	c.git = &tasks.Git{Env: execgate.GitEnv(c.o.Environ), Disk: c.disk}
+	c.tree = tasks.Open(c.o.Project, c.schema, c.disk, c.o.Now)
+	c.commands, err = commands.New(commands.Options{Store: c.store, Disk: c.disk, Dir: c.o.Project.StoreDir(), Now: c.o.Now,
+		Log: c.log, Environ: c.o.Environ, Owner: c.owner, Contract: c.pinnedContract})
+	if err != nil {
+		return err
+	}
+	c.applier, err = results.New(results.Options{Project: c.o.Project, Store: c.store, Tree: c.tree, Disk: c.disk, Git: c.git,
+		Schema: c.pinnedSchema, Contract: c.pinnedContract, Policy: c.worktrees, Commands: c.commands, Now: c.o.Now, Log: c.log})
+	return err
+}
+
+// close writes the snapshot and gives the lease back, in this order.
+func (c *core) close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	return errors.Join(c.store.Close(ctx), c.lease.release())
+}
+
+// recover brings everything that an earlier process left to a known state: commands, runs,
+// half-applied results. It must end before anything new is started.
+func (c *core) recover(ctx context.Context) error {
+	if err := c.commands.Recover(ctx); err != nil {
+		return err
+	}
+	if err := recoverRuns(ctx, c); err != nil {
+		return err
+	}
+	return c.applier.Recover(ctx)
+}
+
+func (c *core) queues() []contract.Queue {
+	var out []contract.Queue
+	for _, q := range c.schema.Queues {
+		if q.Kind != contract.QueueState {
+			out = append(out, q.Name)
+		}
+	}
+	return out
+}
+
+// revision reads a task's revision as its file stands now.
+func (c *core) revision(id runstore.TaskID) (runstore.Revision, error) {
+	task, err := c.tree.ReadCurrent(tasks.ID(id))
+	if err != nil {
+		return "", err
+	}
+	return runstore.Revision(task.Revision), nil
+}
+
+// pinnedContract and pinnedSchema give a run's own documents, whatever the files say by now.
+func (c *core) pinnedContract(sha string) (*contract.Contract, error) {
+	if sha == c.contractSHA {
+		return c.contract, nil
+	}
+	data, err := c.store.Pinned("execution", sha)
+	if err != nil {
+		return nil, err
+	}
+	return contract.FromCanonical(data)
+}
+
+func (c *core) pinnedSchema(sha string) (*contract.Schema, error) {
+	if sha == c.schema.SHA256 {
+		return c.schema, nil
+	}
+	data, err := c.store.Pinned("schema", sha)
+	if err != nil {
+		return nil, err
+	}
+	text, err := runstore.SchemaText(data)
+	if err != nil {
+		return nil, err
+	}
+	return contract.ParseSchema("schema-"+sha+".json", text)
+}
+
+// operations is the table's environment, the same in a daemon and in process.
+func (c *core) operations(d ops.Daemon) *ops.Env {
+	return &ops.Env{Project: c.o.Project, Contract: c.contract, Schema: c.schema, Store: c.store, Tree: c.tree, Now: c.o.Now,
+		Log: c.log, OwnerID: c.owner, Daemon: d, Commands: c.commands, Results: c.applier, Brief: c.brief,
+		Dispatch: c.judge, Hooks: c.applier, Evidence: c.applier}
+}
+
+// brief compiles a run's assigned context again from its pinned documents. E-171.
+func (c *core) brief(run *runstore.Run) (any, error) {
+	pinned, err := c.pinnedContract(run.ConfigSHA256)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := c.pinnedSchema(run.SchemaSHA256)
+	if err != nil {
+		return nil, err
+	}
+	task, err := c.tree.ReadCurrent(tasks.ID(run.TaskID))
+	if err != nil {
+		return nil, err
+	}
+	if string(task.Revision) != string(run.TaskRevision) {
+		return nil, refusal.New(refusal.CodeNotFound, "the decision for the old revision no longer counts; end the turn",
+			"task %s is at %.12s in %s, but run %s was given %.12s", run.TaskID, task.Revision, task.Queue, run.ID, run.TaskRevision)
+	}
+	return brief.Compile(brief.Assignment{RunID: string(run.ID), Task: task, Role: contract.Role(run.Role),
+		Workspace: run.Workspace, CLI: c.o.CLI, Contract: pinned, Schema: schema}), nil
+}
+
+// judge says of every task what dispatch would do with it now.
+func (c *core) judge(v *runstore.View, found []tasks.Found) status.Dispatch {
+	return c.judgeIn(dispatch.World{Contract: c.contract, ContractSHA256: c.contractSHA, Schema: c.schema, Now: c.o.Now()}, v, found)
+}
+
+func (c *core) judgeIn(w dispatch.World, v *runstore.View, found []tasks.Found) status.Dispatch {
+	out := status.Dispatch{Assignments: []status.Assignment{}, Accounts: map[string]status.Account{}}
+	for _, j := range dispatch.Plan(w, v, found) {
+		out.Assignments = append(out.Assignments, assignment(j))
+	}
+	for name, a := range dispatch.Accounts(w, v) {
+		out.Accounts[name] = account(name, a)
+	}
+	return out
+}
+
+func assignment(j dispatch.Judgement) status.Assignment {
+	retry := map[string]any{"reason": wordOr(j.Repeat.Hold, dispatch.Ready), "failures": j.Repeat.Failures, "max_retries": j.Binding.MaxStartupRetries}
+	if !j.Repeat.NextAt.IsZero() {
+		retry["next_at"] = epoch(j.Repeat.NextAt)
+	}
+	if j.Repeat.RetryOf != "" {
+		retry["retry_of"] = j.Repeat.RetryOf
+	}
+	progress := status.Progress{Reason: dispatch.Ready, Turns: j.Repeat.Turns, MaxTurns: j.Binding.MaxNoProgressTurns}
+	if j.Repeat.Hold == policy.NoProgressLimit || j.Repeat.Hold == policy.NoProgressBackoff {
+		progress.Reason = string(j.Repeat.Hold)
+	}
+	return status.Assignment{TaskID: string(j.Task.ID), Binding: j.Binding.ID, Role: j.Binding.Role, Reason: j.Reason,
+		What: j.What, Remedy: j.Remedy, Retry: retry, Progress: progress}
+}
+
+func account(name string, a policy.AccountVerdict) status.Account {
+	out := status.Account{Reason: wordOr(a.Hold, dispatch.Ready), Account: name, Failures: a.Failures, SourceRun: a.SourceRun}
+	if !a.NextAt.IsZero() {
+		at := epoch(a.NextAt)
+		out.NextAt = &at
+	}
+	return out
+}
+
+func wordOr(r policy.Reason, none string) string {
+	if r == policy.None {
+		return none
+	}
+	return string(r)
+}
+
+// CLIOf is the argv prefix that reaches the command line of the program at exe. E-012.
+func CLIOf(exe string) ([]string, error) {
+	path, err := filepath.Abs(exe)
+	if err != nil {
+		return nil, fmt.Errorf("the program's own path: %w", err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("the program's own path: %w", err)
+	}
+	return []string{path}, nil
+}

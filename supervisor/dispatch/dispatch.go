@@ -1,0 +1,279 @@
+// Package dispatch decides which task runs next under which binding, and for every task that
+// does not run, why not and what helps.
+//
+// It is pure: the durable view, the task files and the contract come in, judgements go out. The
+// same judgement is made again under the store's lock when a claim is admitted, so that two
+// claims never pass a limit together. Spec: "Execution contract and durable run store",
+// reference 3 (hold reasons, in order of evaluation).
+package dispatch
+
+import (
+	"fmt"
+	"time"
+
+	"greatminds/contract"
+	"greatminds/runstore"
+	"greatminds/supervisor/policy"
+	"greatminds/tasks"
+)
+
+// Reasons of this package, beside those of policy. They are the words of assignments[].reason.
+const (
+	Ready             = "ready"
+	Paused            = "dispatch_paused"
+	ActiveRun         = "active_run"
+	ResultUnresolved  = "domain_result_unresolved"
+	CommandUnresolved = "command_unresolved"
+	OperationOpen     = "maintenance_unresolved"
+	ProjectCapacity   = "project_capacity"
+	BindingCapacity   = "binding_capacity"
+	AccountCapacity   = "account_capacity"
+	TaskUnreadable    = "unreadable_task"
+	NoBinding         = "no_queue_binding"
+	Blocked           = "waiting_for_dependencies"
+	Stopping          = "daemon_stopping"
+)
+
+// newestRuns bounds how far back the streak of an account is looked for: one that long has
+// reached its longest delay anyway.
+const newestRuns = 1000
+
+// World is what does not stand in the store.
+type World struct {
+	Contract *contract.Contract
+	// ContractSHA256 is the fingerprint of Contract.
+	ContractSHA256 string
+	Schema         *contract.Schema
+	Now            time.Time
+	// Holds are reasons of this process against single tasks, such as a workspace that is
+	// missing; nil for none.
+	Holds map[tasks.ID]runstore.Hold
+	// Stopping: no new claim is wanted any more.
+	Stopping bool
+}
+
+// Candidate is one task under one binding.
+type Candidate struct {
+	Task    tasks.Ref
+	Binding contract.Binding
+}
+
+// Judgement says whether a candidate is claimed now.
+type Judgement struct {
+	Candidate
+	// Reason is Ready or the code of the first hold.
+	Reason string
+	// What says the hold in words with its values, Remedy what helps; empty where waiting does.
+	What, Remedy string
+	// Repeat is the retry and progress verdict, Account the account's.
+	Repeat  policy.Verdict
+	Account policy.AccountVerdict
+	// NextAt is when the judgement may change by itself, zero where it will not.
+	NextAt time.Time
+}
+
+// Hold returns the judgement as a hold for the store; ok is false where the candidate is ready.
+func (j Judgement) Hold() (runstore.Hold, bool) {
+	if j.Reason == Ready {
+		return runstore.Hold{}, false
+	}
+	h := runstore.Hold{Code: j.Reason, What: j.What}
+	if !j.NextAt.IsZero() {
+		at := epoch(j.NextAt)
+		h.NextAt = &at
+	}
+	return h, true
+}
+
+// Plan judges every task file under every queue binding that may claim it, in the order in
+// which they would be claimed. Tasks that no binding can claim get one judgement that says so.
+func Plan(w World, v *runstore.View, found []tasks.Found) []Judgement {
+	accounts := Accounts(w, v)
+	var out []Judgement
+	for _, f := range ordered(found) {
+		if j, ok := unclaimable(w, f); ok {
+			out = append(out, j)
+			continue
+		}
+		for _, b := range bindingsFor(w, f.Queue) {
+			out = append(out, judge(w, v, Candidate{f.Ref, b}, accounts[b.Account]))
+		}
+	}
+	return out
+}
+
+// Judge judges one candidate; admission calls it under the store's lock.
+func Judge(w World, v *runstore.View, c Candidate) Judgement {
+	return judge(w, v, c, Accounts(w, v)[c.Binding.Account])
+}
+
+func judge(w World, v *runstore.View, c Candidate, account policy.AccountVerdict) Judgement {
+	j := Judgement{Candidate: c, Account: account, Reason: Ready}
+	history := v.RunsOfTask(runstore.TaskID(c.Task.ID))
+	j.Repeat = policy.Repeat(Attempts(v, history), policy.Candidate{Queue: string(c.Task.Queue),
+		Revision: string(c.Task.Revision), Pinned: pinned(w, c.Binding)}, limits(c.Binding), w.Now)
+	for _, question := range []func(World, *runstore.View, []*runstore.Run, *Judgement) bool{
+		stopping, processHold, activeRun, openResult, openCommand, openOperation,
+		accountLogin, repeat, accountBackoff, capacity,
+	} {
+		if question(w, v, history, &j) {
+			return j
+		}
+	}
+	return j
+}
+
+func hold(j *Judgement, reason, remedy, what string, args ...any) bool {
+	j.Reason, j.Remedy, j.What = reason, remedy, fmt.Sprintf(what, args...)
+	return true
+}
+
+func stopping(w World, v *runstore.View, _ []*runstore.Run, j *Judgement) bool {
+	switch {
+	case v.Paused():
+		return hold(j, Paused, "greatminds run resume", "dispatch is paused")
+	case w.Stopping:
+		return hold(j, Stopping, "", "the daemon is stopping")
+	}
+	return false
+}
+
+func processHold(w World, _ *runstore.View, _ []*runstore.Run, j *Judgement) bool {
+	h, held := w.Holds[j.Task.ID]
+	return held && hold(j, h.Code, "", "%s", h.What)
+}
+
+func activeRun(_ World, _ *runstore.View, history []*runstore.Run, j *Judgement) bool {
+	for _, r := range history {
+		if r.State.Terminal() {
+			continue
+		}
+		what := fmt.Sprintf("run %s is %s", r.ID, r.State)
+		remedy := ""
+		if r.Reason != "" {
+			what += " (" + r.Reason + ")"
+		}
+		switch {
+		case r.State == runstore.WaitingAuth:
+			remedy = fmt.Sprintf("log the agent in, then greatminds run retry %s", r.ID)
+		case r.State == runstore.WaitingInput && r.Process == nil:
+			remedy = fmt.Sprintf("greatminds run retry %s", r.ID)
+		case r.State == runstore.WaitingInput:
+			remedy = "answer the question: greatminds run permission REQUEST_ID --option OPTION_ID"
+		}
+		return hold(j, ActiveRun, remedy, "%s", what)
+	}
+	return false
+}
+
+func openResult(_ World, v *runstore.View, history []*runstore.Run, j *Judgement) bool {
+	for _, r := range history {
+		res := v.ResultOfRun(r.ID)
+		if res == nil {
+			continue
+		}
+		switch res.Status {
+		case "received", "applying":
+			what := fmt.Sprintf("result %s is %s", res.ID(), res.Status)
+			if res.Details != nil && res.Details.Error != "" {
+				what += ": " + res.Details.Error
+			}
+			return hold(j, ResultUnresolved, "", "%s", what)
+		case "needs_recovery":
+			return hold(j, ResultUnresolved,
+				fmt.Sprintf("greatminds run repair --operation %s, or with --abandon --reason TEXT", res.ID()),
+				"result %s needs recovery: %s", res.ID(), errorOf(res))
+		}
+	}
+	return false
+}
+
+func errorOf(res *runstore.Result) string {
+	if res.Details == nil || res.Details.Error == "" {
+		return "its outcome is not known"
+	}
+	return res.Details.Error
+}
+
+func openCommand(_ World, v *runstore.View, history []*runstore.Run, j *Judgement) bool {
+	for _, r := range history {
+		for _, c := range v.CommandsOfRun(r.ID) {
+			switch c.Status {
+			case "queued", "starting", "running":
+				return hold(j, CommandUnresolved, "", "command %s (%s) is %s", c.ID, c.CommandID, c.Status)
+			case "needs_recovery":
+				return hold(j, CommandUnresolved, fmt.Sprintf("look at its effects, then greatminds run command-resolve %s --reason TEXT", c.ID),
+					"the outcome of command %s (%s) is not known", c.ID, c.CommandID)
+			}
+		}
+	}
+	return false
+}
+
+func openOperation(_ World, v *runstore.View, _ []*runstore.Run, j *Judgement) bool {
+	for _, o := range v.OperationsOfTask(runstore.TaskID(j.Task.ID)) {
+		if o.Kind != runstore.ResultOperation && o.Open() {
+			return hold(j, OperationOpen, fmt.Sprintf("greatminds run repair --operation %s", o.ID),
+				"operation %s is %s", o.ID, o.Status)
+		}
+	}
+	return false
+}
+
+func accountLogin(_ World, _ *runstore.View, _ []*runstore.Run, j *Judgement) bool {
+	return j.Account.Hold == policy.AccountNeedsLogin &&
+		hold(j, string(policy.AccountNeedsLogin), fmt.Sprintf("log in, then greatminds run retry %s", j.Account.SourceRun),
+			"run %s of account %s waits for a login", j.Account.SourceRun, j.Binding.Account)
+}
+
+func repeat(_ World, _ *runstore.View, history []*runstore.Run, j *Judgement) bool {
+	r := j.Repeat
+	if r.Hold == policy.None {
+		return false
+	}
+	j.NextAt = r.NextAt
+	last := history[len(history)-1]
+	retry := fmt.Sprintf("greatminds run retry %s", last.ID)
+	switch r.Hold {
+	case policy.RetryBackoff, policy.NoProgressBackoff:
+		return hold(j, string(r.Hold), "", "next attempt at %s", r.NextAt.UTC().Format(time.RFC3339))
+	case policy.StartupRetryLimit:
+		return hold(j, string(r.Hold), retry, "%d starts of this revision have failed", r.Failures)
+	case policy.NoProgressLimit:
+		return hold(j, string(r.Hold), retry, "%d of %d turns ended without a decision that moves the task", r.Turns, j.Binding.MaxNoProgressTurns)
+	case policy.HumanInput:
+		return hold(j, string(r.Hold), "answer in the task, then "+retry, "run %s asked a question (see its result)", last.ID)
+	}
+	return hold(j, string(r.Hold), retry, "run %s of this revision ended %s (%s)", last.ID, last.State, last.Reason)
+}
+
+func accountBackoff(_ World, _ *runstore.View, _ []*runstore.Run, j *Judgement) bool {
+	if j.Account.Hold != policy.AccountBackoff {
+		return false
+	}
+	j.NextAt = j.Account.NextAt
+	return hold(j, string(policy.AccountBackoff), "", "account %s had %d failed starts; next at %s",
+		j.Binding.Account, j.Account.Failures, j.Account.NextAt.UTC().Format(time.RFC3339))
+}
+
+func capacity(w World, v *runstore.View, _ []*runstore.Run, j *Judgement) bool {
+	project, binding, account := 0, 0, 0
+	for _, r := range v.ActiveRuns() {
+		project++
+		if r.BindingID == j.Binding.ID {
+			binding++
+		}
+		if r.Account == j.Binding.Account {
+			account++
+		}
+	}
+	switch limit := w.Contract.AccountLimit(j.Binding.Account); {
+	case project >= w.Contract.MaxRunning:
+		return hold(j, ProjectCapacity, "", "%d of max_running %d runs are active", project, w.Contract.MaxRunning)
+	case binding >= j.Binding.MaxRunning:
+		return hold(j, BindingCapacity, "", "%d of %d runs of binding %s are active", binding, j.Binding.MaxRunning, j.Binding.ID)
+	case account >= limit:
+		return hold(j, AccountCapacity, "", "%d of %d runs of account %s are active", account, limit, j.Binding.Account)
+	}
+	return false
+}

@@ -1,0 +1,136 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"greatminds/internal/execgate"
+	"greatminds/internal/refusal"
+	"greatminds/runstore"
+	"greatminds/transport"
+)
+
+// Reasons of ended and waiting runs, as `run status` shows them.
+const (
+	turnEnded           = "turn_ended"
+	timeoutReason       = "timeout"
+	transportFailure    = "transport_failure"
+	protocolError       = "protocol_error"
+	configurationError  = "configuration_error"
+	sessionUnavailable  = "session_load_unavailable"
+	inputBudget         = "input_budget_exceeded"
+	authRequired        = "authentication_required"
+	permissionRequired  = "permission_required"
+	operatorCancelled   = "operator_cancelled"
+	agentCancelled      = "agent_cancelled"
+	supervisorStopped   = "supervisor_stopped"
+	supervisorRestart   = "supervisor_restart"
+	agentStop           = "agent_stop_"
+	authRequiredRPCCode = -32000
+)
+
+// ending is how a run ends, or what it waits for.
+type ending struct {
+	state  runstore.State
+	reason string
+	// cause is for the log only; agent text never enters it.
+	cause error
+}
+
+func (e *execution) failed(reason, errorType string, cause error) ending {
+	if e.outcome.errorType == "" {
+		e.outcome.errorType = errorType
+	}
+	if r, ok := refusal.Find(cause); ok {
+		e.outcome.what = r.What
+	}
+	return ending{runstore.Failed, reason, cause}
+}
+
+// launchFailed tells a fault of the configuration, which only a person can mend, from one of
+// the machine. E-489.
+func (e *execution) launchFailed(err error) ending {
+	var exec *execgate.ExecError
+	if !errors.As(err, &exec) {
+		return e.failed(transportFailure, "OSError", err)
+	}
+	kind := "OSError"
+	switch {
+	case errors.Is(exec.Errno, fs.ErrNotExist):
+		kind = "FileNotFoundError"
+	case errors.Is(exec.Errno, fs.ErrPermission):
+		kind = "PermissionError"
+	}
+	return e.failed(configurationError, kind, refusal.New(refusal.CodeLaunch,
+		"mend agents."+e.agent.ID+".argv in coordination/execution.yaml, then greatminds run retry "+string(e.run.ID),
+		"%s cannot be started: %v", exec.Path, exec.Errno))
+}
+
+// told returns the ending of a run that was told to stop, whatever else went wrong.
+func (e *execution) told(ctx context.Context) (ending, bool) {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errOperatorCancel):
+		return ending{runstore.Cancelled, operatorCancelled, nil}, true
+	case errors.Is(cause, errShutdown):
+		return ending{runstore.Interrupted, supervisorStopped, nil}, true
+	case errors.Is(cause, errStore):
+		return ending{runstore.Interrupted, supervisorRestart, cause}, true
+	}
+	return ending{}, false
+}
+
+// sessionFailed maps a failed handshake or turn to the run's state and reason.
+func (e *execution) sessionFailed(ctx context.Context, err error) ending {
+	if end, ok := e.told(ctx); ok {
+		return end
+	}
+	var te *transport.Error
+	if !errors.As(err, &te) {
+		return e.failed(transportFailure, "ConnectionError", err)
+	}
+	e.outcome.errorCode = te.Code
+	switch te.Kind {
+	case transport.AuthRequired:
+		return ending{runstore.WaitingAuth, authRequired, err}
+	case transport.Timeout:
+		return e.failed(timeoutReason, "TimeoutError", err)
+	case transport.Protocol:
+		return e.failed(protocolError, "RequestError", err)
+	case transport.Configuration:
+		e.outcome.what = te.What
+		return e.failed(configurationError, "ConfigurationError", err)
+	case transport.SessionUnavailable:
+		return e.failed(sessionUnavailable, "RequestError", err)
+	case transport.Cancelled:
+		return ending{runstore.Cancelled, agentCancelled, err}
+	}
+	return e.failed(transportFailure, "ConnectionError", err)
+}
+
+// turnEnded maps the end of the prompt turn. A stop reason says nothing about the task: only a
+// decision moves it.
+func (e *execution) turnEnded(ctx context.Context, turn transport.Turn, err error) ending {
+	e.outcome.stopReason = turn.StopReason
+	if end, ok := e.told(ctx); ok {
+		return end
+	}
+	if e.askedTooLong.Load() {
+		return ending{runstore.WaitingInput, permissionRequired, err}
+	}
+	switch {
+	case err != nil:
+		return e.sessionFailed(ctx, err)
+	case turn.StopReason == "end_turn":
+		return ending{runstore.Completed, turnEnded, nil}
+	case turn.StopReason == "cancelled":
+		return ending{runstore.Cancelled, agentCancelled, nil}
+	}
+	return ending{runstore.Failed, agentStop + turn.StopReason, nil}
+}
+
+// storeFailed ends an execution whose store refuses to record it; nothing more is tried.
+func (d *Daemon) storeFailed(err error) ending {
+	return ending{runstore.Interrupted, supervisorRestart, fmt.Errorf("%w: %w", errStore, err)}
+}

@@ -1,0 +1,143 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"greatminds/contract"
+	"greatminds/internal/execgate"
+	"greatminds/internal/redact"
+	"greatminds/runstore"
+	"greatminds/supervisor/brief"
+	"greatminds/supervisor/permission"
+	"greatminds/tasks"
+	"greatminds/transport"
+)
+
+// Why an execution is told to stop.
+var (
+	errOperatorCancel = errors.New("the operator cancelled the run")
+	errShutdown       = errors.New("the daemon is stopping")
+	errStore          = errors.New("the store failed")
+)
+
+// stopLadder is how long an agent may take to leave once its session is closed.
+var stopLadder = execgate.Grace{Term: 2 * time.Second, Kill: 5 * time.Second}
+
+// execution is one run while this process drives it. Only its own goroutine writes to it, but
+// for the members below mu and the atomics.
+type execution struct {
+	run     *runstore.Run
+	token   runstore.Token
+	task    *tasks.Task
+	binding contract.Binding
+	agent   contract.Agent
+	began   time.Time
+	stop    context.CancelCauseFunc
+	ended   chan struct{}
+
+	workspace   string
+	document    brief.Document
+	prompt      string
+	environment []string
+	secrets     *redact.Redactor
+	ownEnds     [3]*os.File // our ends of stdin, stdout, stderr
+	agentEnds   [3]*os.File
+	child       *execgate.Child
+	session     *transport.Session
+	outcome     outcome
+
+	asking        atomic.Int32 // questions that wait for the operator now
+	askedTooLong  atomic.Bool  // a question was not answered in time
+	promptStarted atomic.Bool
+	activity      chan struct{} // something worth sampling happened
+
+	mu         sync.Mutex
+	promptEnds time.Time
+}
+
+// outcome gathers what the run's durable outcome will say.
+type outcome struct {
+	contextBytes    int64
+	reserved        int64
+	sessionReserved int64
+	stopReason      string
+	strategy        string
+	errorType       string
+	errorCode       *int
+	authMethod      *string
+	inputBudget     map[string]any
+	what            string
+}
+
+func (e *execution) setPromptEnds(t time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.promptEnds = t
+}
+
+func (e *execution) promptEndsAt() time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.promptEnds
+}
+
+// pipes makes the three pipes between the daemon and the agent.
+func (e *execution) pipes() error {
+	for i := range e.ownEnds {
+		r, w, err := os.Pipe()
+		if err != nil {
+			e.closePipes()
+			return err
+		}
+		if i == 0 {
+			e.agentEnds[i], e.ownEnds[i] = r, w
+		} else {
+			e.ownEnds[i], e.agentEnds[i] = r, w
+		}
+	}
+	return nil
+}
+
+// closePipes closes our ends, and the agent's where Start never took them over. Closing a file
+// twice only returns an error that says so.
+func (e *execution) closePipes() {
+	for i := range e.ownEnds {
+		for _, f := range []*os.File{e.ownEnds[i], e.agentEnds[i]} {
+			if f != nil {
+				_ = f.Close() // ours alone, nothing is buffered
+			}
+		}
+	}
+}
+
+// Update counts what the agent says; the transport keeps the counters.
+func (e *execution) Update(u transport.Update) error {
+	select {
+	case e.activity <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// handler answers the agent's questions for one execution.
+type handler struct {
+	d *Daemon
+	*execution
+}
+
+// Permission asks policy and operator, and remembers a question that nobody answered in time.
+func (h handler) Permission(ctx context.Context, r transport.PermissionRequest) transport.PermissionAnswer {
+	h.asking.Add(1)
+	defer h.asking.Add(-1)
+	answered := h.d.broker.Ask(ctx, permission.Asked{Run: h.run, Policy: h.binding.Permission, Workspace: h.workspace,
+		SessionID: r.SessionID, PromptEnds: h.promptEndsAt(), Secrets: h.secrets, Request: r})
+	if answered.TimedOut {
+		h.askedTooLong.Store(true)
+	}
+	return answered.PermissionAnswer
+}

@@ -1,0 +1,237 @@
+// Package permission decides the permission requests of agents: by policy where the binding
+// says so, by the operator otherwise.
+//
+// The invariant kept: an operator's question is on record before anybody is asked, an answer is
+// handed to the agent only while the supervisor, the run, the deadline and the task revision are
+// still those of the question, and whatever ends the wait without an answer answers "cancelled".
+// Nothing here ever picks a persistent option. Spec: "Operator permission requests".
+package permission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"greatminds/contract"
+	"greatminds/internal/redact"
+	"greatminds/runstore"
+	"greatminds/transport"
+)
+
+// MaxWait bounds one question, however long the prompt may still take.
+const MaxWait = 300 * time.Second
+
+// Reasons of a closed question.
+const (
+	CallbackClosed    = "callback_closed"
+	RunClosed         = "run_closed"
+	SupervisorRestart = "supervisor_restart"
+)
+
+const (
+	allowOnce  = "allow_once"
+	rejectOnce = "reject_once"
+)
+
+// Broker asks the operator through the store. One broker serves every run of a daemon.
+type Broker struct {
+	Store *runstore.Store
+	// Owner is the supervisor's identity; an answer meant for another one is never delivered.
+	Owner string
+	Now   func() time.Time
+	Log   *slog.Logger
+	// Revision reads a task's revision as its file stands now.
+	Revision func(runstore.TaskID) (runstore.Revision, error)
+}
+
+// Asked is one question together with whose it is.
+type Asked struct {
+	Run       *runstore.Run
+	Policy    string
+	Workspace string
+	SessionID string
+	// PromptEnds is when the prompt's budget ends, zero without one.
+	PromptEnds time.Time
+	// Secrets masks the values assigned to the run.
+	Secrets *redact.Redactor
+	Request transport.PermissionRequest
+}
+
+// Answered is the outcome of a question.
+type Answered struct {
+	transport.PermissionAnswer
+	// TimedOut says that a person was asked and did not answer in time.
+	TimedOut bool
+}
+
+// Ask answers one question. It returns when the answer may be handed to the agent, or when ctx
+// ends; then the question is closed on record and the answer is "cancelled".
+func (b *Broker) Ask(ctx context.Context, a Asked) Answered {
+	switch {
+	case a.Policy == contract.PermissionDeny:
+		return Answered{PermissionAnswer: transport.PermissionAnswer{OptionID: first(a.Request, rejectOnce)}}
+	case a.Policy == contract.PermissionAllowWorkspace && Inside(a.Workspace, a.Request):
+		if id := first(a.Request, allowOnce); id != "" {
+			return Answered{PermissionAnswer: transport.PermissionAnswer{OptionID: id}}
+		}
+	}
+	id, err := b.record(ctx, a)
+	if err != nil {
+		b.Log.Error("permission request not recorded", "run_id", a.Run.ID, "err", err)
+		return Answered{}
+	}
+	return b.wait(ctx, a, id)
+}
+
+func first(r transport.PermissionRequest, kind string) string {
+	for _, o := range r.Options {
+		if o.Selectable && o.Kind == kind {
+			return o.ID
+		}
+	}
+	return ""
+}
+
+// record makes the question durable and the run waiting_input, in one transaction.
+func (b *Broker) record(ctx context.Context, a Asked) (runstore.PermissionID, error) {
+	id := runstore.PermissionID(runstore.NewID())
+	tool, err := a.Secrets.JSON(a.Request.ToolCall)
+	if err != nil {
+		return "", fmt.Errorf("mask the question: %w", err)
+	}
+	now := b.Now()
+	expires := now.Add(MaxWait)
+	if !a.PromptEnds.IsZero() && a.PromptEnds.Before(expires) {
+		expires = a.PromptEnds
+	}
+	p := runstore.Permission{ID: id, RunID: a.Run.ID, OwnerID: b.Owner, SessionID: a.SessionID,
+		TaskRevision: a.Run.TaskRevision, Status: "pending", CreatedAt: epoch(now), ExpiresAt: epoch(expires),
+		Tool: tool, Options: options(a.Request)}
+	return id, b.Store.Update(ctx, func(tx *runstore.Tx) error {
+		if err := tx.AskPermission(p); err != nil {
+			return err
+		}
+		if run := tx.Run(a.Run.ID); run.State == runstore.Running {
+			return tx.Transition(run.ID, runstore.NewID(), runstore.WaitingInput, "permission_required", nil)
+		}
+		return nil
+	})
+}
+
+func options(r transport.PermissionRequest) []runstore.Option {
+	out := make([]runstore.Option, 0, len(r.Options))
+	for _, o := range r.Options {
+		out = append(out, runstore.Option{OptionID: o.ID, Name: o.Name, Kind: o.Kind})
+	}
+	return out
+}
+
+func (b *Broker) wait(ctx context.Context, a Asked, id runstore.PermissionID) Answered {
+	limit := MaxWait
+	if !a.PromptEnds.IsZero() {
+		limit = min(limit, a.PromptEnds.Sub(b.Now()))
+	}
+	timer := time.NewTimer(max(limit, 0))
+	defer timer.Stop()
+	for {
+		changed := b.Store.Changed()
+		p := b.Store.View().Permission(id)
+		switch {
+		case p == nil || p.Status == "cancelled":
+			return Answered{}
+		case p.Status == "answered":
+			return b.consume(ctx, a, p)
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			b.close(ctx, a, id)
+			return Answered{TimedOut: true}
+		case <-ctx.Done():
+			b.close(ctx, a, id)
+			return Answered{}
+		case <-b.Store.Failed():
+			return Answered{}
+		}
+	}
+}
+
+// errMoved says that the world of the question is gone; its answer must not be delivered.
+var errMoved = errors.New("the question no longer stands")
+
+// consume hands an answer over after checking everything again under the store's lock. E-046.
+func (b *Broker) consume(ctx context.Context, a Asked, p *runstore.Permission) Answered {
+	revision, err := b.Revision(a.Run.TaskID)
+	if err == nil && revision != p.TaskRevision {
+		err = errMoved
+	}
+	if err == nil {
+		err = b.Store.Update(ctx, func(tx *runstore.Tx) error {
+			run, now := tx.Run(a.Run.ID), tx.Permission(p.ID)
+			if run == nil || now == nil || now.Status != "answered" || now.OwnerID != b.Owner ||
+				run.State != runstore.WaitingInput || epoch(tx.Now()) > now.ExpiresAt {
+				return errMoved
+			}
+			if err := tx.ConsumePermission(p.ID); err != nil {
+				return err
+			}
+			return b.resume(tx, run)
+		})
+	}
+	if err != nil {
+		b.Log.Warn("permission answer not delivered", "run_id", a.Run.ID, "request_id", p.ID, "err", err)
+		b.close(ctx, a, p.ID)
+		return Answered{}
+	}
+	return Answered{PermissionAnswer: transport.PermissionAnswer{OptionID: p.OptionID}}
+}
+
+// resume takes the run back to running once no other question of it is open.
+func (b *Broker) resume(tx *runstore.Tx, run *runstore.Run) error {
+	for _, other := range tx.PermissionsOfRun(run.ID) {
+		if other.Status == "pending" || other.Status == "answered" {
+			return nil
+		}
+	}
+	if tx.Run(run.ID).State != runstore.WaitingInput {
+		return nil
+	}
+	return tx.Transition(run.ID, runstore.NewID(), runstore.Running, "permission_callback_resolved", nil)
+}
+
+// close ends a question without an answer. The wait may have ended because the caller's
+// context did; the record is made all the same, within its own bound.
+func (b *Broker) close(ctx context.Context, a Asked, id runstore.PermissionID) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	err := b.Store.Update(ctx, func(tx *runstore.Tx) error {
+		p := tx.Permission(id)
+		if p == nil || p.Status == "consumed" || p.Status == "cancelled" {
+			return nil
+		}
+		if err := tx.ClosePermission(id, CallbackClosed); err != nil {
+			return err
+		}
+		return b.resume(tx, a.Run)
+	})
+	if err != nil {
+		b.Log.Error("permission request not closed", "run_id", a.Run.ID, "request_id", id, "err", err)
+	}
+}
+
+// CloseRun closes every open question of a run, answered ones that were not delivered
+// included. It is part of the transaction that ends the run. E-055, E-056.
+func CloseRun(tx *runstore.Tx, run runstore.RunID, reason string) error {
+	for _, p := range tx.PermissionsOfRun(run) {
+		if p.Status == "pending" || p.Status == "answered" {
+			if err := tx.ClosePermission(p.ID, reason); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func epoch(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }

@@ -1,0 +1,246 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"greatminds/contract"
+	"greatminds/internal/redact"
+	"greatminds/internal/refusal"
+	"greatminds/runstore"
+	"greatminds/tasks"
+	"greatminds/transport"
+)
+
+// update runs one transaction of an execution. A run that is told to stop still records what
+// it did, so the caller's cancellation does not reach the store.
+func (d *Daemon) update(ctx context.Context, f func(tx *runstore.Tx) error) error {
+	return d.store.Update(context.WithoutCancel(ctx), f)
+}
+
+func (d *Daemon) emit(ctx context.Context, e *execution, kind string, data map[string]any) error {
+	return d.update(ctx, func(tx *runstore.Tx) error { tx.Emit(kind, e.run.ID, data); return nil })
+}
+
+func (d *Daemon) stage(ctx context.Context, e *execution, name string) error {
+	offset := time.Since(e.began)
+	return d.update(ctx, func(tx *runstore.Tx) error { return tx.Stage(e.run.ID, name, offset) })
+}
+
+// begin takes the run out of claimed. A run that was cancelled meanwhile does not start.
+func (d *Daemon) begin(ctx context.Context, e *execution) (ending, bool) {
+	if end, told := e.told(ctx); told {
+		return end, false
+	}
+	err := d.update(ctx, func(tx *runstore.Tx) error {
+		return tx.Transition(e.run.ID, runstore.NewID(), runstore.Starting, "", nil)
+	})
+	if err != nil {
+		return d.storeFailed(err), false
+	}
+	return ending{}, true
+}
+
+func (d *Daemon) recordWorkspace(ctx context.Context, e *execution, ws tasks.Workspace) error {
+	plan := &runstore.WorkspacePlan{Kind: ws.Kind, Path: ws.Path}
+	if ws.Kind == tasks.TaskWorktree {
+		policy, err := json.Marshal(policyRecord(d.worktrees))
+		if err != nil {
+			return err
+		}
+		plan.Policy = policy
+	}
+	var identity *runstore.WorkspaceIdentity
+	if ws.Head != "" {
+		identity = &runstore.WorkspaceIdentity{Head: ws.Head, Branch: ws.Branch, GitCommonDir: ws.CommonDir}
+	}
+	offset := time.Since(e.began)
+	return d.update(ctx, func(tx *runstore.Tx) error {
+		err := tx.EditRun(e.run.ID, func(r *runstore.Run) {
+			r.Workspace, r.WorkspacePlan, r.WorkspaceIdentity = ws.Path, plan, identity
+		})
+		if err != nil {
+			return err
+		}
+		tx.Emit("workspace_ready", e.run.ID, map[string]any{"kind": ws.Kind, "path": ws.Path})
+		return tx.Stage(e.run.ID, "workspace_ready", offset)
+	})
+}
+
+func policyRecord(w contract.Worktrees) map[string]any {
+	return map[string]any{"base_path": w.BasePath, "branch_prefix": w.BranchPrefix, "cleanup_on_archive": w.CleanupOnArchive,
+		"cleanup_on_verified": w.CleanupOnVerified, "conflict_handback_to": w.ConflictHandbackTo, "default_branch": w.DefaultBranch,
+		"merge_strategy": w.MergeStrategy, "required_for_task_kinds": w.RequiredForTaskKinds}
+}
+
+// recordProcess makes the identity of the waiting gate durable. Nothing is exec'd before. E-237.
+func (d *Daemon) recordProcess(ctx context.Context, e *execution) error {
+	offset := time.Since(e.began)
+	process := recorded(e.child.Process())
+	return d.update(ctx, func(tx *runstore.Tx) error {
+		if err := tx.RecordProcess(e.run.ID, process); err != nil {
+			return err
+		}
+		return tx.Stage(e.run.ID, "process_recorded", offset)
+	})
+}
+
+// preflight finds what would fail after a process was started, and costs none.
+func (d *Daemon) preflight(e *execution) (ending, bool) {
+	e.environment = d.agentEnvironment(e)
+	for _, name := range e.agent.RequiredEnv {
+		if !d.has(name) {
+			code := authRequiredRPCCode
+			e.outcome.errorCode = &code
+			e.outcome.what = fmt.Sprintf("agent %s needs the variable %s, which the daemon's environment lacks", e.agent.ID, name)
+			return ending{runstore.WaitingAuth, authRequired, nil}, false
+		}
+	}
+	if n := len(e.prompt); n > e.binding.MaxPromptBytes {
+		e.outcome.inputBudget = map[string]any{"budget": "prompt", "limit_bytes": e.binding.MaxPromptBytes, "used_bytes": 0, "requested_bytes": n}
+		return e.failed(inputBudget, "InputBudgetExceeded", refusal.New(refusal.CodePromptTooLarge,
+			"shorten the task, or raise max_prompt_bytes of binding "+e.binding.ID,
+			"the first prompt has %d bytes, binding %s allows %d", n, e.binding.ID, e.binding.MaxPromptBytes)), false
+	}
+	return ending{}, true
+}
+
+func (d *Daemon) has(name string) bool { return d.o.Getenv(name) != "" }
+
+// baseEnvironment names what every agent inherits; nothing else of the daemon's environment does.
+var baseEnvironment = []string{"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"}
+
+func (d *Daemon) agentEnvironment(e *execution) []string {
+	env, secrets := []string{}, []string{string(e.token)}
+	for _, name := range baseEnvironment {
+		if v := d.o.Getenv(name); v != "" && (len(v) < 2 || v[:2] != "()") {
+			env = append(env, name+"="+v)
+		}
+	}
+	for _, ref := range e.agent.Environment {
+		if v := d.o.Getenv(ref.Parent); v != "" {
+			env = append(env, ref.Child+"="+v)
+			secrets = append(secrets, v)
+		}
+	}
+	e.secrets = redact.New(secrets...)
+	return append(env, "GREATMINDS_PROJECT_DIR="+d.o.Project.Root, "GREATMINDS_ROLE="+string(e.binding.Role),
+		"GREATMINDS_RUN_ID="+string(e.run.ID), "GREATMINDS_RUN_TOKEN="+string(e.token))
+}
+
+func (d *Daemon) sessionOptions(e *execution) transport.Options {
+	return transport.Options{Stdin: e.ownEnds[0], Stdout: e.ownEnds[1], Stderr: e.ownEnds[2], Ended: e.child.Ended(),
+		ClientName: "greatminds", ClientVersion: d.o.Version, Cwd: e.workspace, AuthMethod: text(e.agent.AuthMethod),
+		Model: text(e.binding.Model), Mode: text(e.binding.Mode), Reasoning: text(e.binding.Reasoning),
+		RequiredCapabilities: e.agent.RequiredCapabilities, LoadSession: d.savedSession(e),
+		Handler: handler{d, e}, Observe: func(s transport.Stage) { d.observe(e, s) }, Now: d.o.Now}
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// observe records a boundary that the transport has seen. A failed store ends the run elsewhere.
+func (d *Daemon) observe(e *execution, s transport.Stage) {
+	if err := d.disk.Step("walk."+string(s), func() error { return d.stage(context.Background(), e, string(s)) }); err != nil {
+		d.log.Error("stage not recorded", "run_id", e.run.ID, "stage", s, "err", err)
+	}
+}
+
+// savedSession finds the session of an earlier run of the same task with the same agent,
+// binding and workspace. E-248, E-250.
+func (d *Daemon) savedSession(e *execution) string {
+	if e.binding.Session != contract.SessionResume {
+		return ""
+	}
+	history := d.store.View().RunsOfTask(e.run.TaskID)
+	for i := len(history) - 1; i >= 0; i-- {
+		r := history[i]
+		if r.ID != e.run.ID && r.SessionID != nil && r.AgentSHA256 == e.run.AgentSHA256 &&
+			r.BindingSHA256 == e.run.BindingSHA256 && r.Workspace == e.workspace {
+			return *r.SessionID
+		}
+	}
+	return ""
+}
+
+// recordSession makes the run running, with what the handshake agreed on.
+func (d *Daemon) recordSession(ctx context.Context, e *execution) error {
+	n := e.session.Negotiated()
+	e.outcome.strategy = string(n.Strategy)
+	if n.AuthMethod != "" {
+		e.outcome.authMethod = &n.AuthMethod
+	}
+	id := e.session.ID()
+	offset := time.Since(e.began)
+	return d.update(ctx, func(tx *runstore.Tx) error {
+		if err := tx.Transition(e.run.ID, runstore.NewID(), runstore.Running, "", map[string]any{"session_id": id}); err != nil {
+			return err
+		}
+		at := epoch(tx.Now())
+		protocol, err := json.Marshal(map[string]any{"version": 1, "negotiated": map[string]any{"at": at, "data": map[string]any{
+			"phase": "initialize", "protocol_version": n.ProtocolVersion, "capabilities": n.Capabilities,
+			"agent": map[string]any{"name": n.AgentName, "version": n.AgentVersion}}}})
+		if err != nil {
+			return err
+		}
+		err = tx.EditRun(e.run.ID, func(r *runstore.Run) {
+			r.SessionID, r.Protocol = &id, protocol
+			if r.StartupReadyAt == nil {
+				r.StartupReadyAt = &at
+			}
+		})
+		if err != nil {
+			return err
+		}
+		return tx.Stage(e.run.ID, "session_ready", offset)
+	})
+}
+
+// reserveInput debits the prompt's bytes before it is sent; the debit stands when the send's
+// outcome is unknown. Spec: "Bounded client input".
+func (d *Daemon) reserveInput(ctx context.Context, e *execution) (ending, bool) {
+	n, limit := int64(len(e.prompt)), int64(e.binding.MaxSessionInputBytes)
+	used := d.sessionInput(e)
+	if used+n > limit {
+		e.outcome.inputBudget = map[string]any{"budget": "session", "limit_bytes": limit, "used_bytes": used, "requested_bytes": n}
+		return e.failed(inputBudget, "InputBudgetExceeded", refusal.New(refusal.CodePromptTooLarge,
+			"raise max_session_input_bytes of binding "+e.binding.ID+", or set `session: new`",
+			"the session has taken %d bytes, %d more would pass its limit of %d", used, n, limit)), false
+	}
+	e.outcome.reserved, e.outcome.sessionReserved = n, used+n
+	offset := time.Since(e.began)
+	err := d.update(ctx, func(tx *runstore.Tx) error {
+		err := tx.Reserve(e.run.ID, "first-prompt", runstore.Reservation{RequestedBytes: n, UsedBytes: used + n, LimitBytes: limit})
+		if err != nil {
+			return err
+		}
+		return tx.Stage(e.run.ID, "first_prompt_started", offset)
+	})
+	if err != nil {
+		return d.storeFailed(err), false
+	}
+	e.promptStarted.Store(true)
+	return ending{}, true
+}
+
+// sessionInput sums what was already sent to the session by earlier runs.
+func (d *Daemon) sessionInput(e *execution) int64 {
+	v, session, total := d.store.View(), e.session.ID(), int64(0)
+	for _, r := range v.RunsOfTask(e.run.TaskID) {
+		if r.SessionID == nil || *r.SessionID != session || r.AgentSHA256 != e.run.AgentSHA256 || r.Workspace != e.workspace {
+			continue
+		}
+		for _, res := range v.Reservations(r.ID) {
+			total += res.RequestedBytes
+		}
+	}
+	return total
+}
+
+func epoch(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }

@@ -1,0 +1,72 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"greatminds/internal/execgate"
+	"greatminds/internal/refusal"
+	"greatminds/runstore"
+	"greatminds/supervisor/permission"
+)
+
+// recoverRuns ends what a dead supervisor left: for every active run its processes first, then
+// the record. Waiting runs keep their hold without a process; every other one is interrupted.
+// What cannot be proven gone is an error, never a reason to go on. E-239..E-242.
+func recoverRuns(ctx context.Context, c *core) error {
+	var unknown []error
+	for _, run := range c.store.View().ActiveRuns() {
+		if err := recoverRun(ctx, c, run); err != nil {
+			unknown = append(unknown, fmt.Errorf("run %s: %w", run.ID, err))
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	return &refusal.Refusal{Code: refusal.CodeProcessUnknown, Err: errors.Join(unknown...),
+		What:   fmt.Sprintf("what an earlier supervisor started cannot be proven ended: %v", errors.Join(unknown...)),
+		Remedy: "end the named processes, then start coordd again"}
+}
+
+func recoverRun(ctx context.Context, c *core, run *runstore.Run) error {
+	if run.Process != nil {
+		ended, err := execgate.EndRecorded(ctx, identity(*run.Process), string(run.ID), stopLadder)
+		if err != nil {
+			return err
+		}
+		if len(ended.Survivors) > 0 {
+			return fmt.Errorf("%d processes are left, the first is pid %d", len(ended.Survivors), ended.Survivors[0].PID)
+		}
+		c.log.Info("processes of an earlier supervisor ended", "run_id", run.ID, "count", ended.Ended, "how", ended.How)
+	}
+	err := c.store.Update(ctx, func(tx *runstore.Tx) error {
+		if err := permission.CloseRun(tx, run.ID, permission.SupervisorRestart); err != nil {
+			return err
+		}
+		return tx.Recover(run.ID, c.owner)
+	})
+	if err == nil {
+		c.log.Info("run recovered", "run_id", run.ID, "task_id", run.TaskID, "was", run.State)
+	}
+	return err
+}
+
+// recorded and identity convert between the kernel's identity and its durable form.
+func recorded(p execgate.Process) runstore.Process {
+	r := runstore.Process{PID: p.PID, StartTicks: p.StartTicks, BootID: p.BootID, Group: p.Group, Session: p.Session, PidfdInode: p.PidfdInode}
+	if p.Keeper != nil {
+		keeper := recorded(*p.Keeper)
+		r.Keeper = &keeper
+	}
+	return r
+}
+
+func identity(p runstore.Process) execgate.Process {
+	r := execgate.Process{PID: p.PID, StartTicks: p.StartTicks, BootID: p.BootID, Group: p.Group, Session: p.Session, PidfdInode: p.PidfdInode}
+	if p.Keeper != nil {
+		keeper := identity(*p.Keeper)
+		r.Keeper = &keeper
+	}
+	return r
+}

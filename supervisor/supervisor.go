@@ -1,0 +1,160 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"greatminds/contract"
+	"greatminds/internal/durable"
+	"greatminds/internal/execgate"
+	"greatminds/internal/refusal"
+	"greatminds/runstore"
+	"greatminds/supervisor/control"
+	"greatminds/supervisor/discovery"
+	"greatminds/supervisor/permission"
+	"greatminds/tasks"
+)
+
+// shutdownLimit bounds a clean shutdown: agents get their ladder, commands theirs.
+const shutdownLimit = 30 * time.Second
+
+// Options are what main hands over; nothing here reads clock, environment or streams by itself.
+type Options struct {
+	Project contract.Project
+	// Once works until nothing is ready any more and then ends. E-233.
+	Once bool
+	Log  *slog.Logger
+	Now  func() time.Time
+	// Getenv and Environ are the daemon's environment.
+	Getenv  func(string) string
+	Environ []string
+	// Version is the program's version, for peers and agents.
+	Version string
+	// CLI is the absolute argv prefix by which an agent reaches the command line. E-012, E-013.
+	CLI []string
+	// Seam makes durable steps fail in tests; nil outside them.
+	Seam durable.Seam
+}
+
+// Daemon supervises one project until its Run returns.
+type Daemon struct {
+	*core
+	catalog *discovery.Catalog
+	broker  *permission.Broker
+	wake    chan struct{}
+	work    sync.WaitGroup
+
+	mu       sync.Mutex
+	live     map[runstore.RunID]*execution
+	inWork   map[string]bool // results and commands that a goroutine works on
+	holds    map[tasks.ID]runstore.Hold
+	refused  map[string]error // claims that only an edit or a restart makes possible
+	again    map[runstore.ResultID]time.Time
+	stopping bool
+
+	lastHolds map[string]string // only the loop touches it
+	branchErr error             // only the loop touches it
+	branchOK  bool
+}
+
+// Run is the whole life of a daemon: lease, recovery, socket, loop, clean shutdown. It returns
+// nil after a clean end, and a refusal with status 4 where another daemon holds the lease or the
+// store cannot be trusted.
+func Run(ctx context.Context, o Options) (err error) {
+	if err := execgate.BecomeSubreaper(); err != nil {
+		return refusal.New(refusal.CodePlatform, "use Linux 5.4 or newer", "orphaned processes cannot be kept track of: %v", err)
+	}
+	c, err := open(ctx, o, "")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.close(context.WithoutCancel(ctx))) }()
+	d := &Daemon{core: c, wake: make(chan struct{}, 1), live: map[runstore.RunID]*execution{}, inWork: map[string]bool{},
+		holds: map[tasks.ID]runstore.Hold{}, refused: map[string]error{}, again: map[runstore.ResultID]time.Time{}}
+	if err := c.recover(ctx); err != nil {
+		return err
+	}
+	d.broker = &permission.Broker{Store: c.store, Owner: c.owner, Now: o.Now, Log: c.log, Revision: c.revision}
+	d.catalog, err = discovery.Open(c.tree, o.Project.Runtime, c.queues(), o.Now, c.log)
+	if err != nil {
+		return err
+	}
+	defer d.catalog.Close()
+	return d.serve(ctx)
+}
+
+// serve opens the socket after recovery, runs the loop, and closes the socket last.
+func (d *Daemon) serve(ctx context.Context) (err error) {
+	listener, err := control.Listen(d.o.Project.StoreDir())
+	if err != nil {
+		return err
+	}
+	server := control.Start(listener, control.ServerOptions{Handler: d.operations(d), Program: d.o.Version, Log: d.log, Now: d.o.Now})
+	d.log.Info("coordd ready", "project", d.o.Project.Root, "pid", os.Getpid(), "watching", d.catalog.Watching())
+	loopErr := d.loop(ctx)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
+	defer cancel()
+	d.shutdown(end)
+	return errors.Join(loopErr, server.Close(end))
+}
+
+// shutdown stops new work, tells every run to end, and waits for all of it.
+func (d *Daemon) shutdown(ctx context.Context) {
+	d.mu.Lock()
+	d.stopping = true
+	cause := errShutdown
+	if d.store.Err() != nil {
+		cause = errStore
+	}
+	for _, e := range d.live {
+		e.stop(cause)
+	}
+	d.mu.Unlock()
+	ended := make(chan struct{})
+	go func() { d.work.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		d.log.Error("work did not end in time; the processes end with this one", "limit", shutdownLimit)
+		<-ended // every part of it is bounded by itself
+	}
+	d.log.Info("coordd stopped", "project", d.o.Project.Root)
+}
+
+// goDo runs f in a goroutine that shutdown waits for.
+func (d *Daemon) goDo(f func()) {
+	d.work.Add(1)
+	go func() { defer d.work.Done(); f() }()
+}
+
+// once marks a piece of work as being done; false where somebody is at it already.
+func (d *Daemon) once(kind, id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.inWork[kind+"/"+id] {
+		return false
+	}
+	d.inWork[kind+"/"+id] = true
+	return true
+}
+
+func (d *Daemon) done(kind, id string) {
+	d.mu.Lock()
+	delete(d.inWork, kind+"/"+id)
+	d.mu.Unlock()
+	d.Wake()
+}
+
+// defaultBranchExists checks the recorded branch once, before any worktree is made from it.
+func (d *Daemon) defaultBranchExists(ctx context.Context) error {
+	if d.branchOK {
+		return nil
+	}
+	d.branchErr = d.git.CheckDefaultBranch(ctx, d.o.Project.Root, d.worktrees.DefaultBranch)
+	d.branchOK = d.branchErr == nil
+	return d.branchErr
+}

@@ -1,0 +1,124 @@
+package supervisor
+
+import (
+	"context"
+	"time"
+
+	"greatminds/internal/execgate"
+	"greatminds/supervisor/brief"
+	"greatminds/tasks"
+	"greatminds/transport"
+)
+
+// walk takes one claimed task through its run. It is the middle of a task's way:
+//
+//	discover   discovery.Catalog.Tasks        (loop.go)
+//	decide     dispatch.Plan                  (loop.go)
+//	claim      tasks.Lock, Tx.Claim(admit)    (claim.go)
+//	workspace  tasks.PrepareWorktree          here
+//	context    brief.Compile                  here
+//	gate       execgate.Start, Tx.RecordProcess, Child.Open
+//	session    transport.Open, Session.Prompt (permission.Broker.Ask beside it)
+//	end        the tree is ended, then the run is
+//	apply      results.Applier.Apply          (loop.go): journal, next queue
+//
+// Each step either goes on or returns how the run ends; nothing after it is tried.
+func (d *Daemon) walk(ctx context.Context, e *execution) {
+	end := d.steps(ctx, e)
+	d.finish(ctx, e, end)
+}
+
+func (d *Daemon) steps(ctx context.Context, e *execution) ending {
+	if end, ok := d.begin(ctx, e); !ok {
+		return end
+	}
+	if end, ok := d.prepareWorkspace(ctx, e); !ok {
+		return end
+	}
+	if end, ok := d.compileContext(ctx, e); !ok {
+		return end
+	}
+	if end, ok := d.launch(ctx, e); !ok {
+		return end
+	}
+	if end, ok := d.openSession(ctx, e); !ok {
+		return end
+	}
+	return d.promptTurn(ctx, e)
+}
+
+// prepareWorkspace makes or checks the task's worktree before any process starts. E-026..E-031.
+func (d *Daemon) prepareWorkspace(ctx context.Context, e *execution) (ending, bool) {
+	if err := d.emit(ctx, e, "workspace_preparing", map[string]any{"task_id": string(e.task.ID)}); err != nil {
+		return d.storeFailed(err), false
+	}
+	ws, err := tasks.PrepareWorktree(ctx, tasks.WorktreeRequest{Git: d.git, Project: d.o.Project, Policy: d.worktrees,
+		Task: e.task, Workspace: e.binding.Workspace})
+	if err != nil {
+		return e.failed(configurationError, "WorkspaceError", err), false
+	}
+	e.workspace = ws.Path
+	if err := d.recordWorkspace(ctx, e, ws); err != nil {
+		return d.storeFailed(err), false
+	}
+	return ending{}, true
+}
+
+// compileContext builds the first prompt and refuses what could not be sent anyway, before a
+// process costs anything.
+func (d *Daemon) compileContext(ctx context.Context, e *execution) (ending, bool) {
+	e.document = brief.Compile(brief.Assignment{RunID: string(e.run.ID), Task: e.task, Role: e.binding.Role,
+		Workspace: e.workspace, CLI: d.o.CLI, Contract: d.contract, Schema: d.schema})
+	e.prompt = brief.Prompt(e.document)
+	e.outcome.contextBytes = int64(len(e.prompt))
+	if err := d.stage(ctx, e, "context_ready"); err != nil {
+		return d.storeFailed(err), false
+	}
+	return d.preflight(e)
+}
+
+// launch brings keeper and gate up, makes the identity durable, and only then opens the gate.
+func (d *Daemon) launch(ctx context.Context, e *execution) (ending, bool) {
+	if err := e.pipes(); err != nil {
+		return e.failed(transportFailure, "OSError", err), false
+	}
+	child, err := execgate.Start(ctx, execgate.Launch{Argv: e.agent.Argv, Env: e.environment, Dir: e.workspace,
+		Stdin: e.agentEnds[0], Stdout: e.agentEnds[1], Stderr: e.agentEnds[2], Mark: string(e.run.ID)})
+	if err != nil {
+		return e.failed(transportFailure, "OSError", err), false
+	}
+	e.child = child
+	if err := d.recordProcess(ctx, e); err != nil {
+		return d.storeFailed(err), false
+	}
+	if err := d.disk.Step("walk.launch", func() error { return child.Open(ctx) }); err != nil {
+		return e.launchFailed(err), false
+	}
+	return ending{}, true
+}
+
+// openSession makes the handshake and opens or loads the session.
+func (d *Daemon) openSession(ctx context.Context, e *execution) (ending, bool) {
+	session, err := transport.Open(ctx, d.sessionOptions(e))
+	if err != nil {
+		return e.sessionFailed(ctx, err), false
+	}
+	e.session = session
+	if err := d.recordSession(ctx, e); err != nil {
+		return d.storeFailed(err), false
+	}
+	return ending{}, true
+}
+
+// promptTurn sends the one prompt of a background run and waits for its stop reason.
+func (d *Daemon) promptTurn(ctx context.Context, e *execution) ending {
+	if end, ok := d.reserveInput(ctx, e); !ok {
+		return end
+	}
+	budget := time.Duration(e.binding.TimeoutSeconds) * time.Second
+	prompt, cancel := context.WithTimeout(ctx, budget)
+	defer cancel()
+	e.setPromptEnds(d.o.Now().Add(budget))
+	turn, err := e.session.Prompt(prompt, e.prompt)
+	return e.turnEnded(ctx, turn, err)
+}
