@@ -36,8 +36,7 @@ var mayImport = map[string][]string{
 var internalMay = map[string][]string{
 	"internal/durable":           {"internal/refusal"},
 	"internal/durable/faultdisk": {"internal/durable"},
-	"internal/execgate":          {"internal/durable", "internal/refusal"},
-	"internal/execgate/entry":    {"internal/execgate"},
+	"internal/execgate":          {"internal/durable", "internal/refusal", "internal/execgate/entry"},
 	"internal/sourceid":          {"internal/refusal", "internal/execgate"},
 	"internal/yamldoc":           {"internal/refusal"},
 }
