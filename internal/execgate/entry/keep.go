@@ -8,6 +8,7 @@ func keep(tool bool, group string) *Keeper {
 	for _, fd := range []int{ControlFD, RequestFD, StatusFD} {
 		syscall.CloseOnExec(fd)
 	}
+	setName("gm-keeper")
 	if k.Errno = becomeSubreaper(); k.Errno != 0 {
 		k.Path = RoleKeeper
 		return k
@@ -32,7 +33,7 @@ func keep(tool bool, group string) *Keeper {
 	k.release()
 	if k.Errno == 0 {
 		k.report(pidfd)
-		k.standBack()
+		k.standBack(pidfd)
 		closeFD(pidfd)
 	}
 	return k
@@ -100,18 +101,18 @@ func makeGroup(dir string) int {
 }
 
 // toolHeadStart is how long a tool runs alone, in milliseconds.
-const toolHeadStart = 2
+const toolHeadStart = 3
 
 // standBack leaves the processor to the gate until the daemon has something to say, which it does
-// after the exec; or to a tool for a moment. Setting up the rest of this process at the same time
-// would delay the launch by milliseconds where processors are short.
-func (k *Keeper) standBack() {
+// after the exec, or until the gate ends; to a tool, for a moment. Setting up the rest of this
+// process at the same time would delay the launch by milliseconds where processors are short.
+func (k *Keeper) standBack(pidfd int) {
 	limit := -1
 	if k.Tool {
 		limit = toolHeadStart
 	}
 	// Interrupted, it is only less polite.
-	awaitInput(ControlFD, limit)
+	awaitEither(ControlFD, pidfd, limit)
 }
 
 // release gives up every pipe end that belongs to the program: held here, it would keep the

@@ -7,6 +7,7 @@ import (
 
 // Numbers that package syscall does not have; the same on every architecture of Linux.
 const (
+	prSetName           = 15
 	prSetChildSubreaper = 36
 	sysCloseRange       = 436
 	closeRangeCloexec   = 4
@@ -31,20 +32,27 @@ func (fd FD) Read(p []byte) (int, error) {
 // closeFD closes a descriptor that nothing was written to, or a pipe, which has nothing to flush.
 func closeFD(fd int) { _ = syscall.Close(fd) } // nothing is lost by a failure
 
-// awaitInput waits until fd has something to read or is at its end, for at most limit
-// milliseconds; -1 means no limit.
-func awaitInput(fd, limit int) {
+// awaitEither waits until one of two descriptors has something to read or is at its end, for at
+// most limit milliseconds; -1 means no limit.
+func awaitEither(a, b, limit int) {
 	const pollIn = 1
-	poll := struct {
+	type pollFD struct {
 		fd              int32
 		events, revents int16
-	}{fd: int32(fd), events: pollIn}
+	}
+	fds := [2]pollFD{{fd: int32(a), events: pollIn}, {fd: int32(b), events: pollIn}}
 	timeout := syscall.NsecToTimespec(int64(limit) * 1e6)
 	until := uintptr(unsafe.Pointer(&timeout))
 	if limit < 0 {
 		until = 0
 	}
-	syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&poll)), 1, until, 0, signalSetBytes, 0)
+	syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&fds)), uintptr(len(fds)), until, 0, signalSetBytes, 0)
+}
+
+// setName replaces "exe", which is what lists of processes show for a re-exec.
+func setName(name string) {
+	text := append([]byte(name), 0)
+	syscall.RawSyscall(syscall.SYS_PRCTL, prSetName, uintptr(unsafe.Pointer(&text[0])), 0)
 }
 
 func becomeSubreaper() syscall.Errno {
