@@ -3,10 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"time"
 
 	"greatminds/commands"
@@ -209,10 +206,13 @@ func (c *core) brief(run *runstore.Run) (any, error) {
 
 // judge says of every task what dispatch would do with it now.
 func (c *core) judge(v *runstore.View, found []tasks.Found) status.Dispatch {
-	return c.judgeIn(dispatch.World{Contract: c.contract, ContractSHA256: c.contractSHA, Schema: c.schema, Now: c.o.Now()}, v, found)
+	return Judge(c.contract, c.schema, c.o.Now(), v, found)
 }
 
-func (c *core) judgeIn(w dispatch.World, v *runstore.View, found []tasks.Found) status.Dispatch {
+// Judge says of every task and account what a daemon would do with it at that moment. It needs
+// neither lease nor daemon, so that a status can be read beside a hung one.
+func Judge(c *contract.Contract, s *contract.Schema, now time.Time, v *runstore.View, found []tasks.Found) status.Dispatch {
+	w := dispatch.World{Contract: c, ContractSHA256: c.SHA256(), Schema: s, Now: now}
 	out := status.Dispatch{Assignments: []status.Assignment{}, Accounts: map[string]status.Account{}}
 	for _, j := range dispatch.Plan(w, v, found) {
 		out.Assignments = append(out.Assignments, assignment(j))
@@ -255,14 +255,5 @@ func wordOr(r policy.Reason, none string) string {
 	return string(r)
 }
 
-// CLIOf is the argv prefix that reaches the command line of the program at exe. E-012.
-func CLIOf(exe string) ([]string, error) {
-	path, err := filepath.Abs(exe)
-	if err != nil {
-		return nil, fmt.Errorf("the program's own path: %w", err)
-	}
-	if _, err := os.Stat(path); err != nil {
-		return nil, fmt.Errorf("the program's own path: %w", err)
-	}
-	return []string{path}, nil
-}
+// SeamFromEnv is the fault seam of test binaries; nil in every other one.
+func SeamFromEnv(getenv func(string) string) durable.Seam { return durable.SeamFromEnv(getenv) }

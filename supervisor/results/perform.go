@@ -24,7 +24,7 @@ func (a *Applier) perform(ctx context.Context, held *tasks.Held, op *operation, 
 		return err
 	}
 	for i, action := range op.Pre {
-		if err := a.pre(ctx, op, fmt.Sprintf("pre-%d-%s", i, action), tasks.WorktreeAction(action), resumed); err != nil {
+		if err := a.pre(ctx, op, actionName("pre", i, action), tasks.WorktreeAction(action), resumed); err != nil {
 			return err
 		}
 	}
@@ -37,7 +37,7 @@ func (a *Applier) perform(ctx context.Context, held *tasks.Held, op *operation, 
 	}
 	kept := ""
 	for i, action := range op.Post {
-		why, err := a.post(ctx, op, fmt.Sprintf("post-%d-%s", i, action))
+		why, err := a.post(ctx, op, actionName("post", i, action))
 		if err != nil {
 			return err
 		}
@@ -108,19 +108,23 @@ type voidError struct{ reasons []refusal.Reason }
 // Error lists the reasons.
 func (e *voidError) Error() string { return reasonsText(e.reasons) }
 
+// actionName is an action's entry in the record.
+func actionName(when string, i int, action string) string {
+	return fmt.Sprintf("%s-%d-%s", when, i, action)
+}
+
 // act makes one action an entry of the record: begun before it, done after it.
-func (a *Applier) act(ctx context.Context, op *operation, name string, do func(begun bool) error) error {
+func (a *Applier) act(ctx context.Context, op *operation, name string, do func() error) error {
 	if slices.Contains(op.ActionsDone, name) {
 		return nil
 	}
-	begun := op.ActionStarted != nil && *op.ActionStarted == name
-	if !begun {
+	if op.ActionStarted == nil || *op.ActionStarted != name {
 		op.ActionStarted = &name
 		if err := a.put(ctx, op); err != nil {
 			return err
 		}
 	}
-	if err := do(begun); err != nil {
+	if err := do(); err != nil {
 		return err
 	}
 	op.ActionsDone, op.ActionStarted = append(op.ActionsDone, name), nil
@@ -140,7 +144,7 @@ func storeFailure(err error) error {
 
 // pre performs an action that comes before the task file.
 func (a *Applier) pre(ctx context.Context, op *operation, name string, action tasks.WorktreeAction, resumed bool) error {
-	return a.act(ctx, op, name, func(begun bool) error {
+	return a.act(ctx, op, name, func() error {
 		switch action {
 		case tasks.WorktreeCreate:
 			return a.o.Disk.Step("apply.create", func() error { return a.createWorktree(ctx, op) })
@@ -148,7 +152,7 @@ func (a *Applier) pre(ctx context.Context, op *operation, name string, action ta
 			if op.merge == nil {
 				return refusal.New(refusal.CodeResultRecovery, "look at the record in state.json", "operation %s has no merge on record", op.ID)
 			}
-			return a.o.Disk.Step("apply.merge", func() error { return op.merge.Perform(ctx, resumed || begun) })
+			return a.o.Disk.Step("apply.merge", func() error { return op.merge.Perform(ctx, resumed) })
 		}
 		return refusal.New(refusal.CodeResultRecovery, "look at the record in state.json", "operation %s asks for the unknown action %q", op.ID, action)
 	})
@@ -261,7 +265,7 @@ func (a *Applier) line(op *operation) tasks.JournalLine {
 // post removes the worktree behind a finished task. A worktree that has to stay is no failure of
 // the application: why says what keeps it.
 func (a *Applier) post(ctx context.Context, op *operation, name string) (why string, err error) {
-	err = a.act(ctx, op, name, func(bool) error {
+	err = a.act(ctx, op, name, func() error {
 		return a.o.Disk.Step("apply.post", func() error {
 			removed, err := tasks.RemoveWorktree(ctx, tasks.RemoveRequest{Git: a.o.Git, Project: a.o.Project, Policy: a.o.Policy,
 				Task: op.taskID(), Merged: op.merged()})

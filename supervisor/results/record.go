@@ -44,6 +44,11 @@ func (a *Applier) newOperation(run *runstore.Run, res *runstore.Result, task *ta
 		After: string(j.planned.After), Pre: words(j.planned.Pre), Post: words(j.planned.Post), ActionsDone: []string{},
 		WorktreePolicy: policy, Role: run.Role, Decision: res.Envelope.Decision, Artifacts: artifactsOf(j.planned.Artifacts),
 		CommandEvidence: j.planned.Commands, Extra: runstore.Members{beforeMember: before}}
+	if len(o.Pre) > 0 {
+		// The first action begins with the record: one commit of the store does for both.
+		first := actionName("pre", 0, o.Pre[0])
+		o.ActionStarted = &first
+	}
 	if j.planned.Question != "" {
 		o.Question = &j.planned.Question
 	}

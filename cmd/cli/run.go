@@ -1,0 +1,235 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"greatminds/runstore"
+	"greatminds/supervisor/ops"
+	"greatminds/supervisor/status"
+)
+
+func (a *app) runGroup() *cobra.Command {
+	run := group(&cobra.Command{Use: "run", Short: "Inspect and control supervised runs.", Example: "  greatminds run status"})
+	run.AddCommand(a.runStatus(), a.runEvents(), a.runShow(),
+		a.runPaused("pause", "Stop claiming new runs; active ones go on.", "ACP dispatch paused"),
+		a.runPaused("resume", "Claim runs again.", "ACP dispatch resumed"),
+		a.runControl("cancel", "Ask the daemon to end a run within its limits."),
+		a.runControl("retry", "Allow one more attempt after a run that has ended or waits."),
+		a.runRepair(), a.runPermission(),
+		a.runContract(), a.runSubmit(), a.runCommand(), a.runCommandStatus(), a.runCommandResolve())
+	return run
+}
+
+func (a *app) runStatus() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "status", Short: "Show runs, assignments and what each held task waits for.", Args: exactly(),
+		Long:    "Readable on a terminal; the versioned JSON document with --json or into a pipe.",
+		Example: "  greatminds run status --json | jq .assignments",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := a.project()
+			if err != nil {
+				return err
+			}
+			document, err := a.read(cmd.Context(), p, "run.status", struct{}{})
+			if err != nil {
+				return err
+			}
+			if a.json || !a.Terminal {
+				return a.print(document)
+			}
+			text, err := status.Text(document, a.Now())
+			if err != nil {
+				return err
+			}
+			return a.say(text)
+		},
+	}
+	return exits(a.takesProject(cmd), exitRead)
+}
+
+func (a *app) runEvents() *cobra.Command {
+	var args ops.EventsArgs
+	var follow bool
+	var interval float64
+	cmd := &cobra.Command{
+		Use: "events", Short: "Print the durable event stream as JSON Lines.", Args: exactly(),
+		Example: "  greatminds run events --after 120 --follow",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if args.Limit < 1 || args.Limit > 10000 {
+				return usage(cmd, "invalid value for --limit: %d is not in the range 1 to 10000", args.Limit)
+			}
+			if interval < 0.2 {
+				return usage(cmd, "invalid value for --interval: %g is below 0.2", interval)
+			}
+			return a.events(cmd.Context(), args, follow, time.Duration(interval*float64(time.Second)))
+		},
+	}
+	f := cmd.Flags()
+	f.Uint64Var(&args.After, "after", 0, "exclusive cursor: `sequence` of the last event already seen")
+	f.IntVar(&args.Limit, "limit", 200, "most events of one page, 1 to 10000")
+	f.BoolVar(&follow, "follow", false, "go on with new events until interrupted")
+	f.Float64Var(&interval, "interval", 1, "`seconds` between looks while no daemon answers, at least 0.2")
+	return exits(a.takesProject(cmd), exitRead)
+}
+
+// events prints pages of events. Following, it waits in the daemon for the next one, or looks
+// again at an interval where none answers.
+func (a *app) events(ctx context.Context, args ops.EventsArgs, follow bool, interval time.Duration) error {
+	p, err := a.project()
+	if err != nil {
+		return err
+	}
+	pause := time.NewTicker(interval)
+	defer pause.Stop()
+	for {
+		data, daemon, err := a.readFrom(ctx, p, "run.events", args, time.Duration(args.Wait)*time.Second)
+		if err != nil {
+			return err
+		}
+		last, err := a.sayEvents(data)
+		if err != nil || !follow {
+			return err
+		}
+		args.After = max(args.After, last)
+		args.Wait = waitSlice.Seconds()
+		if last > 0 || daemon {
+			continue
+		}
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// sayEvents prints one page and returns the sequence of its last event, 0 for an empty page.
+func (a *app) sayEvents(page json.RawMessage) (last uint64, err error) {
+	var events []json.RawMessage
+	if err := json.Unmarshal(page, &events); err != nil {
+		return 0, err
+	}
+	for _, event := range events {
+		var sorted map[string]json.RawMessage
+		if err := json.Unmarshal(event, &sorted); err != nil {
+			return last, err
+		}
+		if err := json.Unmarshal(sorted["sequence"], &last); err != nil {
+			return last, err
+		}
+		if err := a.printLine(sorted); err != nil {
+			return last, err
+		}
+	}
+	return last, nil
+}
+
+func (a *app) runShow() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "show RUN_ID", Short: "Show everything on record about one run as JSON.", Args: exactly("RUN_ID"),
+		Example: "  greatminds run show 3f2a9c...",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := a.project()
+			if err != nil {
+				return err
+			}
+			answer, err := a.read(cmd.Context(), p, "run.show", ops.RunArgs{Run: runstore.RunID(args[0])})
+			if err != nil {
+				return err
+			}
+			return a.print(answer)
+		},
+	}
+	return exits(a.takesProject(cmd), exitRead)
+}
+
+func (a *app) runPaused(verb, short, done string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: verb, Short: short, Args: exactly(), Example: "  greatminds run " + verb,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			answer, err := a.do(cmd.Context(), "run."+verb, struct{}{})
+			if err != nil {
+				return err
+			}
+			return a.printOr(answer, done)
+		},
+	}
+	return exits(a.takesProject(cmd), exitChange)
+}
+
+func (a *app) runControl(verb, short string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: verb + " RUN_ID", Short: short, Args: exactly("RUN_ID"), Example: "  greatminds run " + verb + " 3f2a9c...",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			answer, err := a.do(cmd.Context(), "run."+verb, ops.RunArgs{Run: runstore.RunID(args[0])})
+			if err != nil {
+				return err
+			}
+			return a.printLine(answer)
+		},
+	}
+	return exits(a.takesProject(cmd), exitChange)
+}
+
+func (a *app) runRepair() *cobra.Command {
+	var args ops.RepairArgs
+	cmd := &cobra.Command{
+		Use: "repair", Short: "Finish an operation that needs recovery, or give it up.", Args: exactly(),
+		Long:    "Without --abandon the operation is finished where that is certain to be safe.\nBoth commands stand beside the operation in `greatminds run status`.",
+		Example: "  greatminds run repair --operation 3f2a9c-result\n  greatminds run repair --operation 3f2a9c-result --abandon --reason \"merged by hand\"",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := required(cmd, "operation"); err != nil {
+				return err
+			}
+			if args.Abandon && args.Reason == "" {
+				return usage(cmd, "--abandon needs --reason")
+			}
+			answer, err := a.do(cmd.Context(), "run.repair", args)
+			if err != nil {
+				return err
+			}
+			return a.print(answer)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&args.Operation, "operation", "", "`id` of the operation (required)")
+	f.BoolVar(&args.Abandon, "abandon", false, "give it up instead of finishing it")
+	f.StringVar(&args.Reason, "reason", "", "why it is given up, 1 to 1000 characters (required with --abandon)")
+	return exits(a.takesProject(cmd), exitChange)
+}
+
+func (a *app) runPermission() *cobra.Command {
+	var option string
+	cmd := &cobra.Command{
+		Use: "permission REQUEST_ID", Short: "Show a permission request, or answer it with one of its options.", Args: exactly("REQUEST_ID"),
+		Long: "An answer reaches the agent's open request; \"consumed\" says that it was handed over,\n" +
+			"not that the tool succeeded. Only single answers (allow_once, reject_once) can be given.\n" +
+			"Requests are redacted as well as we can; look at them as text that an agent wrote.",
+		Example: "  greatminds run permission 8c1d...\n  greatminds run permission 8c1d... --option allow-once",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id := runstore.PermissionID(args[0])
+			if !cmd.Flags().Changed("option") {
+				p, err := a.project()
+				if err != nil {
+					return err
+				}
+				answer, err := a.read(cmd.Context(), p, "run.permission", ops.PermissionArgs{Request: id})
+				if err != nil {
+					return err
+				}
+				return a.print(answer)
+			}
+			answer, err := a.do(cmd.Context(), "run.permission-answer", ops.AnswerArgs{Request: id, Option: option})
+			if err != nil {
+				return err
+			}
+			return a.print(answer)
+		},
+	}
+	cmd.Flags().StringVar(&option, "option", "", "`id` of the option to choose")
+	return exits(a.takesProject(cmd), "  0 done, 2 unknown request, option not offered or lasting, 3 not the operator, or the\n  request is no longer open, 4 storage conflict, or the daemon does not answer.")
+}

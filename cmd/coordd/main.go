@@ -1,0 +1,19 @@
+// Command coordd is the daemon of one project: `greatminds coordd` under its own name.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"greatminds/cmd/cli"
+	"greatminds/internal/execgate"
+)
+
+func main() {
+	execgate.Main()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	os.Exit(cli.Coordd(ctx, cli.Process()))
+}

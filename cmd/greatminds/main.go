@@ -1,0 +1,24 @@
+// Command greatminds is the one command line of greatminds: for the operator, and for the tool
+// calls of agents inside a run.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"greatminds/cmd/cli"
+	"greatminds/demo"
+	"greatminds/internal/execgate"
+)
+
+func main() {
+	execgate.Main()
+	if len(os.Args) > 1 && os.Args[1] == demo.AgentCommand {
+		os.Exit(demo.AgentMain(os.Args[2:]))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	os.Exit(cli.Greatminds(ctx, cli.Process(), demoCommand))
+}
