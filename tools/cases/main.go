@@ -36,7 +36,7 @@ type call struct {
 	jobs                                 int
 	slack                                float64
 	timeout                              time.Duration
-	keep, handled                        bool
+	keep, handled, flip                  bool
 	folders                              []string
 }
 
@@ -70,6 +70,7 @@ func parse(args []string, stderr io.Writer) (*call, error) {
 	f.Float64Var(&c.slack, "slack", 1, "factor on every limit and pause")
 	f.DurationVar(&c.timeout, "timeout", 300*time.Second, "time of one case; a case with a loop gets twice that")
 	f.BoolVar(&c.keep, "keep", false, "keep the folder of every case")
+	f.BoolVar(&c.flip, "flip", false, "turn over every expectation of a case that passes, and judge again what was seen")
 	f.BoolVar(&c.handled, "handled", false, "only the cases that the project promises to pass by now")
 	if err := f.Parse(args); err != nil {
 		return nil, err
@@ -157,6 +158,18 @@ func (c *call) play(ctx context.Context, environ []string, stdout io.Writer) (fa
 		fmt.Fprintln(stdout, r)
 	})
 	fmt.Fprintf(stdout, "%d passed, %d failed, %d skipped, %d errors\n", totals[caserun.Pass], totals[caserun.Fail], totals[caserun.Skipped], totals[caserun.Errored])
+	if c.flip {
+		tried, caught := 0, 0
+		for i, r := range records {
+			n, missed := flips(cases[i], r)
+			tried, caught = tried+n, caught+n-len(missed)
+			for _, name := range missed {
+				fmt.Fprintf(stdout, "%s still passes with %s\n", r.ID, name)
+			}
+		}
+		fmt.Fprintf(stdout, "%d of %d flipped expectations were caught\n", caught, tried)
+		failed = caught != tried
+	}
 	if c.json != "" {
 		data, err := json.MarshalIndent(map[string]any{"version": 1, "totals": totals, "cases": records}, "", " ")
 		if err != nil {
@@ -166,5 +179,19 @@ func (c *call) play(ctx context.Context, environ []string, stdout io.Writer) (fa
 			return false, err
 		}
 	}
-	return totals[caserun.Fail]+totals[caserun.Errored] > 0, nil
+	return failed || totals[caserun.Fail]+totals[caserun.Errored] > 0, nil
+}
+
+// flips turns over the expectations of a case that passed, one at a time; missed names those that made no difference.
+func flips(c *caserun.Case, r caserun.Record) (tried int, missed []string) {
+	if r.Verdict != caserun.Pass {
+		return 0, nil
+	}
+	for _, flip := range caserun.Flips(c) {
+		tried++
+		if len(caserun.Judge(flip.Case, r.Recording)) == 0 {
+			missed = append(missed, flip.Name)
+		}
+	}
+	return tried, missed
 }
