@@ -3,6 +3,8 @@ package transport
 import (
 	"encoding/json"
 	"fmt"
+
+	"greatminds/internal/refusal"
 )
 
 // Kind says what a caller must do about an [Error].
@@ -58,3 +60,23 @@ func (e *Error) Error() string {
 
 // Unwrap returns the local cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// codes gives each kind its refusal code, which is also a run's reason.
+var codes = map[Kind]struct {
+	code   refusal.Code
+	remedy string
+}{
+	Transport:          {refusal.CodeTransportFailure, "look at the end of the agent's standard error, then retry"},
+	Timeout:            {refusal.CodeTimeout, "check that the agent works by itself, or raise the binding's timeout_seconds"},
+	AuthRequired:       {refusal.CodeAuthenticationRequired, "log in with the agent's own command, then retry"},
+	Protocol:           {refusal.CodeProtocolError, "check the agent's version against the ones that are known to work"},
+	Configuration:      {refusal.CodeConfigurationError, "change the binding or the agent manifest in coordination/execution.yaml"},
+	Cancelled:          {refusal.CodeTurnCancelled, "retry when the work is wanted after all"},
+	SessionUnavailable: {refusal.CodeSessionLoadUnavailable, "start a new session; the agent no longer has the old one"},
+}
+
+// Refusal returns the failure as an operator sees it. The agent's own words stay out.
+func (e *Error) Refusal() *refusal.Refusal {
+	c := codes[e.Kind]
+	return &refusal.Refusal{Code: c.code, What: e.Error(), Remedy: c.remedy, Err: e}
+}

@@ -3,6 +3,7 @@ package transport_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -252,6 +253,8 @@ func TestEndlessOutput(t *testing.T) {
 			s := p.session()
 			done := prompt(context.Background(), s, "go")
 			p.expect("session/prompt")
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
 			for range c.n {
 				if _, err := p.stdout.WriteString(c.unit); err != nil {
 					break // the client has had enough
@@ -260,6 +263,10 @@ func TestEndlessOutput(t *testing.T) {
 			e := wantKind(t, receive(t, done).err, c.kind, transport.PhasePrompt)
 			if !strings.Contains(e.What, c.what) {
 				t.Fatalf("got %q", e.What)
+			}
+			runtime.ReadMemStats(&after)
+			if got := after.TotalAlloc - before.TotalAlloc; got > 64<<20 {
+				t.Errorf("took %d bytes of memory in all", got)
 			}
 			if _, err := s.Prompt(context.Background(), "again"); kindOf(err) != c.kind {
 				t.Fatalf("a dead connection took a prompt: %v", err)

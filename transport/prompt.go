@@ -72,7 +72,8 @@ func (c *conn) openTurn() *turn {
 // The end of ctx is the end of the turn's budget, not of the request: session/cancel is sent
 // once, open questions are answered with cancelled, and the agent has [Options.CancelGrace]
 // to give its stop reason. The error is then of kind Timeout or Cancelled in any case, and
-// Turn holds what is known. With a ctx that has ended already nothing is sent.
+// Turn holds what is known. When Prompt returns every question of the turn has its answer.
+// With a ctx that has ended already nothing is sent.
 //
 // One turn at a time: otherwise, and while the answer to an abandoned turn is awaited, it
 // fails with [ErrBusy]. A failed Handler.Update fails the turn with [ErrObservation].
@@ -172,10 +173,15 @@ func first(a, b *Error) *Error {
 // endTurn puts together what is known.
 func (c *conn) endTurn(t *turn, k *call, stopped *Error, began time.Time) (Turn, error) {
 	err := stopped
+	t.endLocked(c)
+	// They are answered by now, but perhaps not queued: nothing of this turn may follow the
+	// next one's prompt.
+	brief, cancel := context.WithTimeout(context.Background(), c.o.SettleTimeout)
+	defer cancel()
+	c.questions.wait(brief)
 	stop, used, answer := c.stopReason(k)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t.end()
 	c.turn, c.phase = nil, PhaseIdle
 	sum := t.sum
 	sum.Took = time.Since(began)

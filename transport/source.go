@@ -22,7 +22,7 @@ const (
 	// maxDrainStretch bounds the drain as a whole when data never stops.
 	maxDrainStretch = 20
 	// keptBuffer is the largest line buffer that is kept for the next long line.
-	keptBuffer = 1 << 20
+	keptBuffer = 2 << 20
 )
 
 var errEndless = errors.New("line without end")
@@ -122,7 +122,7 @@ func newSource(r io.Reader, max int) *source {
 // read error, or errEndless.
 func (s *source) next() (line, error) {
 	b, err := s.r.ReadSlice('\n')
-	if err == nil {
+	if err == nil && len(b)-1 <= s.max {
 		return line{b: b[:len(b)-1], size: int64(len(b) - 1)}, nil
 	}
 	if cap(s.long) > keptBuffer {
