@@ -64,7 +64,7 @@ func (s *Store) commit(b *batch) {
 		return
 	}
 	s.publish(b)
-	if s.disk.log.Size() > s.disk.foldAt {
+	if s.o.foldAlways || s.disk.log.Size() > s.disk.foldAt {
 		s.fold()
 	}
 }
