@@ -63,5 +63,5 @@ func (r Request) program(dir string) (string, syscall.Errno) {
 	if r.Path != "" {
 		return seenFrom(dir, r.Path), 0
 	}
-	return lookPath(r.Argv[0], dir, r.Env)
+	return LookPath(r.Argv[0], dir, r.Env)
 }

@@ -4,10 +4,10 @@ import "syscall"
 
 const accessExecute = 1 // X_OK
 
-// lookPath finds the file that argv[0] names, as execvp does it in the child: a name with a
+// LookPath finds the file that argv[0] names, as execvp does it in the child: a name with a
 // slash stands for itself, seen from dir; any other is searched in the PATH of the child's own
 // environment. A candidate that exists but may not be executed makes the answer EACCES.
-func lookPath(name, dir string, env []string) (string, syscall.Errno) {
+func LookPath(name, dir string, env []string) (string, syscall.Errno) {
 	if indexByte(name, '/') >= 0 {
 		return seenFrom(dir, name), 0
 	}

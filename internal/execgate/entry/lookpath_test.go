@@ -42,7 +42,7 @@ func TestLookPath(t *testing.T) {
 		{"no PATH has a default", "sh", "/", nil, "/bin/sh", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, errno := lookPath(c.program, c.dir, c.env)
+			got, errno := LookPath(c.program, c.dir, c.env)
 			if got != c.want || errno != c.errno {
 				t.Errorf("got %s, %v, want %s, %v", got, errno, c.want, c.errno)
 			}
