@@ -9,18 +9,34 @@ import (
 	"greatminds/internal/yamldoc"
 )
 
-// WorktreePolicy is the schema's policy with the project's own fields laid over it, from
-// `worktrees:` in coordination/coord.yaml or, where that file is absent, in coord.yaml at the
-// project's root. Other members of the file belong to other tools and are left alone. Faults are
-// refused as coord_invalid, with their lines.
+// WorktreePolicy is the schema's policy with the project's own fields laid over it, from the
+// file that CoordFile finds. Faults are refused as coord_invalid, with their lines.
 func WorktreePolicy(p Project, s *Schema) (Worktrees, error) {
-	policy := s.Worktrees
-	path, data, err := readCoord(p)
+	path, data, err := CoordFile(p)
 	if err != nil || data == nil {
-		return policy, err
+		return s.Worktrees, err
 	}
+	return ParseCoord(path, data, s)
+}
+
+// CoordFile returns the project's overrides: coordination/coord.yaml or, where that is absent,
+// coord.yaml at the project's root. Without either data is nil and path is the first.
+func CoordFile(p Project) (path string, data []byte, err error) {
+	for _, path := range []string{p.CoordPath(), filepath.Join(p.Root, "coord.yaml")} {
+		data, err := ReadFile(path)
+		if err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return path, data, err
+		}
+	}
+	return p.CoordPath(), nil, nil
+}
+
+// ParseCoord reads `worktrees:` of a coord.yaml over the schema's policy. Other members of the
+// file belong to other tools and are only checked for their form.
+func ParseCoord(file string, data []byte, s *Schema) (Worktrees, error) {
+	policy := s.Worktrees
 	// Null is allowed because the rest of the file is not ours.
-	root, faults := yamldoc.Read(path, data, yamldoc.Options{MaxBytes: maxFileBytes, Null: true})
+	root, faults := yamldoc.Read(file, data, yamldoc.Options{MaxBytes: maxFileBytes, Null: true})
 	if root != nil {
 		(&coordReader{reader{faults}, s}).root(root, &policy)
 	}
@@ -28,17 +44,6 @@ func WorktreePolicy(p Project, s *Schema) (Worktrees, error) {
 		return s.Worktrees, r
 	}
 	return policy, nil
-}
-
-// readCoord returns no data where the project has no coord.yaml.
-func readCoord(p Project) (path string, data []byte, err error) {
-	for _, path := range []string{p.CoordPath(), filepath.Join(p.Root, "coord.yaml")} {
-		data, err := ReadFile(path)
-		if err == nil || !errors.Is(err, fs.ErrNotExist) {
-			return path, data, err
-		}
-	}
-	return "", nil, nil
 }
 
 type coordReader struct {

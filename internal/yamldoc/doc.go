@@ -88,7 +88,7 @@ type Options struct {
 	MaxDepth int
 	// MaxFaults bounds the faults that are listed one by one; 0 means 50.
 	MaxFaults int
-	// Null allows null and empty values.
+	// Null allows null and empty values, and a file without a document, which then is one null.
 	Null bool
 }
 

@@ -28,6 +28,9 @@ func Read(file string, data []byte, o Options) (*Node, *Faults) {
 	dec := yaml.NewDecoder(bytes.NewReader(s.data))
 	var doc yaml.Node
 	err := decode(dec, &doc)
+	if errors.Is(err, io.EOF) && o.Null {
+		return &Node{Kind: Null, Line: 1, Column: 1}, f
+	}
 	if errors.Is(err, io.EOF) {
 		f.AddAt(1, 1, "write it, or remove the file", "the file is empty")
 		return nil, f

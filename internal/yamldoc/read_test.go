@@ -122,9 +122,11 @@ func TestWhatAllReadersAgreeAboutIsResolved(t *testing.T) {
 			t.Errorf("%q: got %s, want %s", text, got, want)
 		}
 	}
-	n, faults := yamldoc.Read("f", []byte("a: ~\nb:\nc: null\n"), yamldoc.Options{Null: true})
-	if got := show(n); faults.Len() != 0 || got != "{a=n:~ b=n: c=n:null}" {
-		t.Errorf("nulls that are allowed: got %s %v", got, faults.Reasons())
+	for text, want := range map[string]string{"a: ~\nb:\nc: null\n": "{a=n:~ b=n: c=n:null}", "": "n:", "# c\n": "n:"} {
+		n, faults := yamldoc.Read("f", []byte(text), yamldoc.Options{Null: true})
+		if faults.Len() != 0 || show(n) != want {
+			t.Errorf("%q where null is allowed: got %s %v", text, show(n), faults.Reasons())
+		}
 	}
 }
 
