@@ -63,6 +63,7 @@ func (d *Daemon) recordClaim(ctx context.Context, j dispatch.Judgement, agent co
 			BindingID: j.Binding.ID, BindingSHA256: j.Binding.SHA256(), AgentID: agent.ID, AgentSHA256: agent.SHA256(),
 			ConfigSHA256: d.contractSHA, SchemaSHA256: d.schema.SHA256, SchemaVersion: d.schema.Version,
 			Workspace: d.bindingWorkspace(j.Binding), Account: j.Binding.Account, Permission: j.Binding.Permission,
+			Data: map[string]any{"binding_id": j.Binding.ID, "role": string(j.Binding.Role), "task_id": string(j.Task.ID)},
 		}, func(v *runstore.View) []runstore.Hold {
 			verdict = dispatch.Judge(d.world(), v, j.Candidate)
 			if h, held := verdict.Hold(); held {

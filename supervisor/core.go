@@ -179,7 +179,7 @@ func (c *core) pinnedSchema(sha string) (*contract.Schema, error) {
 func (c *core) operations(d ops.Daemon) *ops.Env {
 	return &ops.Env{Project: c.o.Project, Contract: c.contract, Schema: c.schema, Store: c.store, Tree: c.tree, Now: c.o.Now,
 		Log: c.log, OwnerID: c.owner, Daemon: d, Commands: c.commands, Results: c.applier, Brief: c.brief,
-		Dispatch: c.judge, Hooks: c.applier, Evidence: c.applier}
+		Dispatch: c.judge, Step: c.disk.Step, Hooks: c.applier, Evidence: c.applier}
 }
 
 // brief compiles a run's assigned context again from its pinned documents. E-171.

@@ -18,12 +18,12 @@ func (d *Daemon) loop(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		changed := d.store.Changed()
+		changed, quiet := d.store.Changed(), d.quiet()
 		next, err := d.pass(ctx)
 		if err != nil {
 			return err
 		}
-		if d.o.Once && d.settled() {
+		if d.o.Once && quiet && d.quiet() && !closed(changed) && !d.catalog.Waiting() {
 			return nil
 		}
 		timer.Reset(max(next.Sub(d.o.Now()), time.Millisecond))
@@ -199,13 +199,22 @@ func (d *Daemon) settleControls(ctx context.Context) {
 	}
 }
 
-// settled tells whether --once has nothing left to do: no run, result or command in work, and
-// every task held. Backoffs are holds: it does not wait for them. E-233.
-func (d *Daemon) settled() bool {
+// quiet tells whether no run, result or command is in work. With --once a pass that began and
+// ended quiet, and found nothing changed meanwhile, has left every task held: the end. Backoffs
+// are holds; it does not wait for them. E-233.
+func (d *Daemon) quiet() bool {
 	d.mu.Lock()
-	busy := len(d.live) > 0 || len(d.inWork) > 0
-	d.mu.Unlock()
-	return !busy && !d.catalog.Waiting()
+	defer d.mu.Unlock()
+	return len(d.live) == 0 && len(d.inWork) == 0
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // refusedClaim remembers claims that failed for a reason that only an edit or a restart changes.

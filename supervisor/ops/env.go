@@ -35,6 +35,9 @@ type Env struct {
 	Brief func(run *runstore.Run) (any, error)
 	// Dispatch judges every task and account as the daemon would now.
 	Dispatch func(v *runstore.View, found []tasks.Found) status.Dispatch
+	// Step performs a named durable step, so that a test can stop before and after it; nil only
+	// performs it.
+	Step func(name string, f func() error) error
 	// Hooks and Evidence serve the operator's task commands.
 	Hooks    tasks.Hooks
 	Evidence tasks.Evidence
@@ -98,4 +101,11 @@ type receipt struct {
 	State string `json:"state"`
 	// Result is the answer's JSON as text: the store sorts the members of what it keeps.
 	Result string `json:"result,omitempty"`
+}
+
+func (e *Env) step(name string, f func() error) error {
+	if e.Step == nil {
+		return f()
+	}
+	return e.Step(name, f)
 }

@@ -49,7 +49,20 @@ func runSubmit(ctx context.Context, r *request) (any, error) {
 			What:   fmt.Sprintf("the %s decision of run %s cannot be applied", envelope.Decision, r.run.ID),
 			Remedy: "mend every point and submit again in this turn; nothing was stored"}
 	}
-	answer, err := r.change(ctx, func(tx *runstore.Tx) (any, error) {
+	var answer any
+	err = r.step("result.receive", func() (err error) {
+		answer, err = r.receive(ctx, envelope)
+		return err
+	})
+	if err == nil {
+		r.Daemon.Wake()
+	}
+	return answer, err
+}
+
+// receive makes the decision durable, unless the world has changed since it was judged.
+func (r *request) receive(ctx context.Context, envelope runstore.Envelope) (any, error) {
+	return r.change(ctx, func(tx *runstore.Tx) (any, error) {
 		if prior, err := priorResult(tx.View, r.run.ID, envelope); prior != nil || err != nil {
 			return prior, err
 		}
@@ -59,10 +72,6 @@ func runSubmit(ctx context.Context, r *request) (any, error) {
 		result, _, err := tx.Receive(r.run.ID, envelope)
 		return result, err
 	})
-	if err == nil {
-		r.Daemon.Wake()
-	}
-	return answer, err
 }
 
 // complete fills the identity that the author left out from the run, and refuses another one.

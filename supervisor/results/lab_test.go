@@ -97,6 +97,8 @@ type lab struct {
 	policy  contract.Worktrees
 	pinned  *contract.Contract
 	stale   map[string]string // by command request
+	// schemaOf answers for pinned schemas; nil gives schema for each.
+	schemaOf func(sha string) (*contract.Schema, error)
 	mu      sync.Mutex
 	now     time.Time
 
@@ -164,7 +166,12 @@ func (l *lab) tryOpen(faults ...faultdisk.Fault) error {
 	l.tree = tasks.Open(l.project, l.schema, disk, l.clock)
 	l.applier, err = results.New(results.Options{Project: l.project, Store: store, Tree: l.tree, Disk: disk,
 		Git:      &tasks.Git{Env: l.env(), Disk: disk},
-		Schema:   func(string) (*contract.Schema, error) { return l.schema, nil },
+		Schema: func(sha string) (*contract.Schema, error) {
+			if l.schemaOf != nil {
+				return l.schemaOf(sha)
+			}
+			return l.schema, nil
+		},
 		Contract: func(string) (*contract.Contract, error) { return l.pinned, nil },
 		Policy:   l.policy, Commands: l, Now: l.clock, Log: slog.New(slog.DiscardHandler)})
 	return err
@@ -298,6 +305,40 @@ func (l *lab) runs(role contract.Role, workspace string) *runstore.Run {
 		l.t.Fatal(err)
 	}
 	return l.store.View().Run(runID)
+}
+
+// second brings another approved task with work of its own, and returns its result.
+func (l *lab) second() runstore.ResultID {
+	l.t.Helper()
+	const id, run, result = "0002-second", "run2", "run2-result"
+	text := strings.Replace(l.read(l.taskFile("feature_review")), "id: "+string(taskID), "id: "+id, 1)
+	l.write(".greatminds/feature_review/"+id+".yaml", text)
+	tree := filepath.Join(l.root, ".worktrees", id)
+	l.git(l.root, "worktree", "add", "-q", "-b", "task/"+id, tree, "main")
+	l.writeIn(tree, "b.txt", "second\n")
+	task, err := l.tree.ReadCurrent(id)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	err = l.store.Update(context.Background(), func(tx *runstore.Tx) error {
+		_, holds, err := tx.Claim(runstore.Claim{ID: run, TaskID: id, TaskPath: task.File, TaskRevision: runstore.Revision(task.Revision),
+			Role: "ARCHITECT-REVIEWER", ConfigSHA256: l.pinned.SHA256(), SchemaSHA256: l.schema.SHA256, SchemaVersion: 1, Workspace: tree, BindingID: "dev"}, nil)
+		if err != nil || len(holds) > 0 {
+			return errors.Join(err, errors.New("held"))
+		}
+		if err := errors.Join(tx.Transition(run, "s", runstore.Starting, "", nil), tx.Transition(run, "r", runstore.Running, "", nil)); err != nil {
+			return err
+		}
+		if _, _, err := tx.Receive(run, runstore.Envelope{ResultID: result, RunID: run, TaskID: id, TaskRevision: runstore.Revision(task.Revision),
+			SchemaSHA256: l.schema.SHA256, Decision: "handoff", Payload: json.RawMessage(approval)}); err != nil {
+			return err
+		}
+		return tx.Transition(run, "e", runstore.Completed, "turn_ended", nil)
+	})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return result
 }
 
 func (l *lab) envelope(kind, payload string) runstore.Envelope {

@@ -1,0 +1,177 @@
+package results_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"greatminds/internal/refusal"
+	"greatminds/runstore"
+)
+
+// E-215
+func TestConflictHandsTheTaskBack(t *testing.T) {
+	l := newLab(t)
+	l.review()
+	l.write("a.txt", "theirs\n")
+	head := l.commit(l.root, "later")
+	branch := l.git(l.root, "rev-parse", "task/0001-sample")
+	if err := l.apply(); err != nil {
+		t.Fatal(err)
+	}
+	d := l.result().Details
+	if l.result().Status != "applied" || d.Destination != "feature_dev" || string(d.Extra["merge_conflict"]) != `["a.txt"]` {
+		t.Errorf("result %s %+v", l.result().Status, d)
+	}
+	if l.queues() != "feature_dev" || l.git(l.root, "rev-parse", "main") != head || l.git(l.root, "rev-parse", "task/0001-sample") != branch {
+		t.Errorf("task in %s, main %s", l.queues(), l.git(l.root, "rev-parse", "main"))
+	}
+	if got := l.git(l.root, "status", "--porcelain") + l.read("a.txt") + l.read(".worktrees/0001-sample/a.txt"); got != "theirs\nours\n" {
+		t.Errorf("files: %q", got)
+	}
+	task, err := l.tree.ReadCurrent(taskID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := task.Latest("review"); b.Text("outcome") != "changes_requested" || !strings.Contains(b.Text("notes"), "a.txt") {
+		t.Errorf("review block %+v", b)
+	}
+	if lines := l.lines(); len(lines) != 1 || lines[0].To != "feature_dev" {
+		t.Errorf("journal %+v", lines)
+	}
+}
+
+// What stands in a merge's way holds the receipt as received, with nothing moved, and clears by
+// itself; the operator may also give the decision up.
+func TestObstacleHoldsTheResult(t *testing.T) {
+	cases := []struct {
+		name         string
+		spoil, clear func(l *lab)
+		code         refusal.Code
+		word         string
+	}{
+		{"overlap", func(l *lab) { l.write("a.txt", "mine\n"); l.write("new.txt", "mine\n") },
+			func(l *lab) {
+				l.git(l.root, "checkout", "-q", "a.txt")
+				l.gone("new.txt")
+			}, refusal.CodeCheckoutOverlap, "a.txt, new.txt"},
+		{"index lock", func(l *lab) { l.write(".git/index.lock", "") }, func(l *lab) { l.gone(".git/index.lock") }, refusal.CodeGitIndexLocked, "index.lock"},
+		{"hook", func(l *lab) {
+			l.write(".git/hooks/pre-merge-commit", "#!/bin/sh\necho frozen >&2\nexit 1\n")
+			if err := os.Chmod(filepath.Join(l.root, ".git/hooks/pre-merge-commit"), 0o755); err != nil {
+				l.t.Fatal(err)
+			}
+		}, func(l *lab) { l.gone(".git/hooks/pre-merge-commit") }, refusal.CodeHookFailed, "frozen"},
+		{"no default branch", func(l *lab) { l.git(l.root, "branch", "-m", "main", "trunk") },
+			func(l *lab) { l.git(l.root, "branch", "-m", "trunk", "main") }, refusal.CodeDefaultBranchMissing, "main"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			l := newLab(t)
+			l.review()
+			c.spoil(l)
+			before := l.state()
+			for range 2 {
+				again, err := l.applier.Apply(l.ctx(), resultID)
+				wantCode(t, err, c.code, c.word)
+				if !again.After(l.now) {
+					t.Errorf("again at %v, want later than %v", again, l.now)
+				}
+			}
+			h := l.result().Hold()
+			if l.result().Status != "received" || h == nil || h.Code != string(c.code) || !strings.Contains(h.What, c.word) || h.Remedy == "" {
+				t.Fatalf("result %s, hold %+v", l.result().Status, h)
+			}
+			if after := l.state(); after != before {
+				t.Errorf("something changed:\n%s\nbefore:\n%s", after, before)
+			}
+			if v := l.result().Validation; v.Attempts != 1 {
+				t.Errorf("%d measured validations, want 1", v.Attempts)
+			}
+			c.clear(l)
+			if err := l.apply(); err != nil {
+				t.Fatal(err)
+			}
+			l.wantVerified()
+			if h := l.result().Hold(); h != nil {
+				t.Errorf("still held: %+v", h)
+			}
+		})
+	}
+	t.Run("given up", func(t *testing.T) {
+		l := newLab(t)
+		l.review()
+		l.write("a.txt", "mine\n")
+		wantCode(t, l.apply(), refusal.CodeCheckoutOverlap)
+		before := l.state()
+		if _, err := l.applier.Abandon(l.ctx(), string(resultID), "not now"); err != nil {
+			t.Fatal(err)
+		}
+		if got := l.result(); got.Status != "rejected" || !strings.Contains(got.Details.Error, "not now") || got.Hold() != nil {
+			t.Errorf("result %s %+v", got.Status, got.Details)
+		}
+		if l.state() != before {
+			t.Error("giving up changed something")
+		}
+	})
+}
+
+func (l *lab) gone(name string) {
+	l.t.Helper()
+	if err := os.Remove(filepath.Join(l.root, name)); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// The work goes to the branch, the leftovers stay for the person who made them.
+func TestWorktreeThatChangedAfterTheMergeIsKept(t *testing.T) {
+	l := newLab(t)
+	l.review()
+	l.write(".git/hooks/commit-msg", "#!/bin/sh\necho late > late.txt\n")
+	if err := os.Chmod(filepath.Join(l.root, ".git/hooks/commit-msg"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.apply(); err != nil {
+		t.Fatal(err)
+	}
+	d := l.result().Details
+	if l.result().Status != "applied" || d.Destination != "verified" || !strings.Contains(string(d.Extra["worktree_kept"]), "late.txt") {
+		t.Errorf("result %s %+v", l.result().Status, d)
+	}
+	if l.read(".worktrees/0001-sample/late.txt") != "late\n" || l.merges() != "1" {
+		t.Error("the late file is gone, or nothing was merged")
+	}
+}
+
+// Two tasks approved at once: two merges, one on top of the other.
+func TestTwoMergesDoNotTakeTheBranchFromEachOther(t *testing.T) {
+	l := newLab(t)
+	l.review()
+	second := l.second()
+	var wait sync.WaitGroup
+	errs := make([]error, 2)
+	for i, id := range []runstore.ResultID{resultID, second} {
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			_, errs[i] = l.applier.Apply(l.ctx(), id)
+		}()
+	}
+	wait.Wait()
+	for i, err := range errs {
+		if err != nil {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+	if got := l.merges(); got != "2" {
+		t.Errorf("%s merges, want 2", got)
+	}
+	if got := l.read("a.txt") + l.read("b.txt"); got != "ours\nsecond\n" {
+		t.Errorf("the checkout holds %q", got)
+	}
+	if got := l.git(l.root, "status", "--porcelain"); got != "" {
+		t.Errorf("status: %s", got)
+	}
+}
