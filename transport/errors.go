@@ -61,11 +61,13 @@ func (e *Error) Error() string {
 // Unwrap returns the local cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// codes gives each kind its refusal code, which is also a run's reason.
-var codes = map[Kind]struct {
-	code   refusal.Code
-	remedy string
-}{
+// remedy is a refusal code, which is also a run's reason, and what to do about it.
+type remedy struct {
+	code refusal.Code
+	text string
+}
+
+var remedies = map[Kind]remedy{
 	Transport:          {refusal.CodeTransportFailure, "look at the end of the agent's standard error, then retry"},
 	Timeout:            {refusal.CodeTimeout, "check that the agent works by itself, or raise the binding's timeout_seconds"},
 	AuthRequired:       {refusal.CodeAuthenticationRequired, "log in with the agent's own command, then retry"},
@@ -77,6 +79,6 @@ var codes = map[Kind]struct {
 
 // Refusal returns the failure as an operator sees it. The agent's own words stay out.
 func (e *Error) Refusal() *refusal.Refusal {
-	c := codes[e.Kind]
-	return &refusal.Refusal{Code: c.code, What: e.Error(), Remedy: c.remedy, Err: e}
+	r := remedies[e.Kind]
+	return &refusal.Refusal{Code: r.code, What: e.Error(), Remedy: r.text, Err: e}
 }

@@ -162,25 +162,9 @@ func (c *conn) initialize(ctx context.Context) (json.RawMessage, *Error) {
 	raw := member(answer, "protocolVersion")
 	version, ok := wholeNumber(string(raw))
 	agent := member(answer, "agentCapabilities")
-	info := member(answer, "agentInfo")
-	var methods []string
-	for e := (elements{b: member(answer, "authMethods")}); e.next(); {
-		if id := text(member(e.value, "id")); id != "" && len(methods) < maxOptions {
-			methods = append(methods, cut(id, maxID))
-		}
-	}
-	capabilities := map[string]bool{}
-	for _, path := range flags {
-		if v := walk(agent, path); v != nil {
-			capabilities[path] = offered(v)
-		}
-	}
 	c.mu.Lock()
-	c.negotiated = Negotiated{
-		ProtocolVersion: int(version), Capabilities: capabilities, AuthMethods: methods,
-		AgentName:    cut(text(member(info, "name")), maxName),
-		AgentVersion: cut(text(member(info, "version")), maxName),
-	}
+	c.negotiated = introduced(answer, agent)
+	c.negotiated.ProtocolVersion = int(version)
 	c.mu.Unlock()
 	switch {
 	case !ok:
@@ -191,6 +175,27 @@ func (c *conn) initialize(ctx context.Context) (json.RawMessage, *Error) {
 			"the agent speaks protocol version %d, this client %d", int(version), acp.ProtocolVersionNumber)}
 	}
 	return agent, nil
+}
+
+// introduced keeps what the agent says of itself, bounded.
+func introduced(answer, agent []byte) Negotiated {
+	info := member(answer, "agentInfo")
+	n := Negotiated{
+		AgentName:    cut(text(member(info, "name")), maxName),
+		AgentVersion: cut(text(member(info, "version")), maxName),
+		Capabilities: map[string]bool{},
+	}
+	for e := (elements{b: member(answer, "authMethods")}); e.next(); {
+		if id := text(member(e.value, "id")); id != "" && len(n.AuthMethods) < maxOptions {
+			n.AuthMethods = append(n.AuthMethods, cut(id, maxID))
+		}
+	}
+	for _, path := range flags {
+		if v := walk(agent, path); v != nil {
+			n.Capabilities[path] = offered(v)
+		}
+	}
+	return n
 }
 
 func orAbsent(raw []byte) string {

@@ -13,7 +13,7 @@ import (
 	"greatminds/transport"
 )
 
-// E-221 E-224 E-227 E-248
+// E-227
 func TestHandshakeOnTheWire(t *testing.T) {
 	p := newPeer(t)
 	var stages []transport.Stage

@@ -145,22 +145,36 @@ func (c *conn) awaitTurn(ctx context.Context, t *turn, k *call) *Error {
 		grace = c.o.CancelGrace
 		c.cancelTurn(t)
 	}
-	limit := time.NewTimer(grace)
+	return first(stopped, c.settle(k, grace, stopped == nil))
+}
+
+// settle waits for the turn's answer to be delivered, for at most span; with patience, for
+// that long without one more update handled.
+func (c *conn) settle(k *call, span time.Duration, patience bool) *Error {
+	limit := time.NewTimer(span)
 	defer limit.Stop()
-	select {
-	case <-k.done:
-	case <-c.dead:
-		// The reader gives up only after the answer, if there was one, was delivered.
+	for handled := c.ledger.handled.Load(); ; {
 		select {
 		case <-k.done:
-		default:
-			stopped = first(stopped, c.failed(PhasePrompt))
+			return nil
+		case <-c.dead:
+			// The reader gives up only after the answer, if there was one, was delivered.
+			select {
+			case <-k.done:
+				return nil
+			default:
+				return c.failed(PhasePrompt)
+			}
+		case <-limit.C:
+			if now := c.ledger.handled.Load(); patience && now != handled {
+				handled = now
+				limit.Reset(span)
+				continue
+			}
+			return &Error{Kind: Protocol, Phase: PhasePrompt, Err: ErrObservation,
+				What: fmt.Sprintf("the updates before the answer were not handled within %s", span)}
 		}
-	case <-limit.C:
-		stopped = first(stopped, &Error{Kind: Protocol, Phase: PhasePrompt, Err: ErrObservation,
-			What: fmt.Sprintf("the updates before the answer were not handled within %s", grace)})
 	}
-	return stopped
 }
 
 func first(a, b *Error) *Error {
