@@ -2,12 +2,9 @@ package supervisor
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"time"
 
 	"greatminds/contract"
-	"greatminds/internal/refusal"
 	"greatminds/runstore"
 	"greatminds/supervisor/dispatch"
 )
@@ -19,10 +16,6 @@ const taskLockWait = 2 * time.Second
 // revision is read again and the judgement is made again. It reports whether a run was started.
 // E-157..E-160.
 func (d *Daemon) claim(ctx context.Context, j dispatch.Judgement) (bool, error) {
-	if err := d.workspaceExists(ctx, j); err != nil {
-		d.refuseClaim(j, err)
-		return false, nil
-	}
 	wait, cancel := context.WithTimeout(ctx, taskLockWait)
 	defer cancel()
 	held, err := d.tree.Lock(wait, j.Task.ID)
@@ -62,7 +55,7 @@ func (d *Daemon) recordClaim(ctx context.Context, j dispatch.Judgement, agent co
 			TaskRevision: runstore.Revision(j.Task.Revision), Role: string(j.Binding.Role),
 			BindingID: j.Binding.ID, BindingSHA256: j.Binding.SHA256(), AgentID: agent.ID, AgentSHA256: agent.SHA256(),
 			ConfigSHA256: d.contractSHA, SchemaSHA256: d.schema.SHA256, SchemaVersion: d.schema.Version,
-			Workspace: d.bindingWorkspace(j.Binding), Account: j.Binding.Account, Permission: j.Binding.Permission,
+			Workspace: workspaceOf(d.o.Project, j.Binding), Account: j.Binding.Account, Permission: j.Binding.Permission,
 			Data: map[string]any{"binding_id": j.Binding.ID, "role": string(j.Binding.Role), "task_id": string(j.Task.ID)},
 		}, func(v *runstore.View) []runstore.Hold {
 			verdict = dispatch.Judge(d.world(), v, j.Candidate)
@@ -86,39 +79,6 @@ func (d *Daemon) recordClaim(ctx context.Context, j dispatch.Judgement, agent co
 		return nil
 	})
 	return claimed, err
-}
-
-func (d *Daemon) bindingWorkspace(b contract.Binding) string {
-	if filepath.IsAbs(b.Workspace) {
-		return filepath.Clean(b.Workspace)
-	}
-	return filepath.Join(d.o.Project.Root, b.Workspace)
-}
-
-// workspaceExists refuses a claim that could only fail. E-036.
-func (d *Daemon) workspaceExists(ctx context.Context, j dispatch.Judgement) error {
-	task, err := d.tree.Read(j.Task)
-	if err != nil {
-		return nil // the claim itself finds out and says so
-	}
-	if d.worktrees.Requires(task.Kind) {
-		return d.defaultBranchExists(ctx)
-	}
-	path := d.bindingWorkspace(j.Binding)
-	info, err := os.Stat(path)
-	if err == nil && info.IsDir() {
-		return nil
-	}
-	return refusal.New(refusal.CodeWorkspaceMissing, "make the folder, or mend bindings."+j.Binding.ID+".workspace in coordination/execution.yaml, then restart coordd",
-		"binding %s works in %s, which is no folder", j.Binding.ID, path)
-}
-
-// refuseClaim keeps a claim from being tried again until its task changes, and tells why.
-func (d *Daemon) refuseClaim(j dispatch.Judgement, err error) {
-	d.mu.Lock()
-	d.refused[string(j.Task.Revision)+"/"+j.Binding.ID] = err
-	d.mu.Unlock()
-	d.log.Warn("task not claimed", "task_id", j.Task.ID, "binding", j.Binding.ID, "err", err)
 }
 
 // start runs a claimed task's walk in a goroutine of its own.

@@ -206,13 +206,29 @@ func (c *core) brief(run *runstore.Run) (any, error) {
 
 // judge says of every task what dispatch would do with it now.
 func (c *core) judge(v *runstore.View, found []tasks.Found) status.Dispatch {
-	return Judge(c.contract, c.schema, c.o.Now(), v, found)
+	p := dispatch.Places{Worktrees: c.worktrees, Branch: branchFault(context.Background(), c.git, c.o.Project, c.worktrees),
+		Workspaces: workspaceFaults(c.o.Project, c.contract)}
+	return judgeIn(c.world(p), v, found)
 }
 
-// Judge says of every task and account what a daemon would do with it at that moment. It needs
-// neither lease nor daemon, so that a status can be read beside a hung one.
-func Judge(c *contract.Contract, s *contract.Schema, now time.Time, v *runstore.View, found []tasks.Found) status.Dispatch {
-	w := dispatch.World{Contract: c, ContractSHA256: c.SHA256(), Schema: s, Now: now}
+func (c *core) world(p dispatch.Places) dispatch.World {
+	return dispatch.World{Contract: c.contract, ContractSHA256: c.contractSHA, Schema: c.schema, Now: c.o.Now(), Places: p}
+}
+
+// Judge says of every task and account what a daemon would do with it now. It needs neither
+// lease nor daemon, so that a status can be read beside a hung one.
+func Judge(o Options, c *contract.Contract, s *contract.Schema, v *runstore.View, found []tasks.Found) status.Dispatch {
+	w := dispatch.World{Contract: c, ContractSHA256: c.SHA256(), Schema: s, Now: o.Now()}
+	if policy, err := contract.WorktreePolicy(o.Project, s); err == nil {
+		// A policy that cannot be read is refused where a run would need it.
+		git := &tasks.Git{Env: execgate.GitEnv(o.Environ), Disk: durable.NewDisk(nil)}
+		w.Places = dispatch.Places{Worktrees: policy, Branch: branchFault(context.Background(), git, o.Project, policy),
+			Workspaces: workspaceFaults(o.Project, c)}
+	}
+	return judgeIn(w, v, found)
+}
+
+func judgeIn(w dispatch.World, v *runstore.View, found []tasks.Found) status.Dispatch {
 	out := status.Dispatch{Assignments: []status.Assignment{}, Accounts: map[string]status.Account{}}
 	for _, j := range dispatch.Plan(w, v, found) {
 		out.Assignments = append(out.Assignments, assignment(j))

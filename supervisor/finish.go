@@ -23,6 +23,7 @@ func (d *Daemon) finish(ctx context.Context, e *execution, end ending) {
 		if err := e.session.Close(bounded); err != nil {
 			d.log.Warn("session not closed cleanly", "run_id", e.run.ID, "err", err)
 		}
+		e.leave(bounded)
 	}
 	clean := d.endTree(bounded, e)
 	e.closePipes()
@@ -41,6 +42,18 @@ func (d *Daemon) finish(ctx context.Context, e *execution, end ending) {
 	}
 	d.log.Info("run ended", "run_id", e.run.ID, "task_id", e.task.ID, "binding", e.binding.ID, "state", end.state,
 		"reason", end.reason, "took", time.Since(e.began).Round(time.Millisecond), "err", end.cause)
+}
+
+// leave gives an agent whose input has ended a moment to go by itself: many save their session
+// then, and some never go.
+func (e *execution) leave(ctx context.Context) {
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
+	select {
+	case <-e.child.Ended():
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // endTree ends the agent and everything below it, and tells whether that is proven.

@@ -43,6 +43,7 @@ func (d *Daemon) loop(ctx context.Context) error {
 // pass does everything that can be done now, in the order of the original, and returns when
 // time alone will bring the next change.
 func (d *Daemon) pass(ctx context.Context) (time.Time, error) {
+	d.lookAtPlaces(ctx)
 	d.settleControls(ctx)
 	d.applyResults(ctx)
 	d.startCommands(ctx)
@@ -78,7 +79,7 @@ func (d *Daemon) dispatch(ctx context.Context, found []tasks.Found) (time.Time, 
 			if !j.NextAt.IsZero() && j.NextAt.Before(next) {
 				next = j.NextAt
 			}
-			if j.Reason != dispatch.Ready || d.refusedClaim(j) {
+			if j.Reason != dispatch.Ready {
 				continue
 			}
 			started, err := d.claim(ctx, j)
@@ -104,8 +105,9 @@ func (d *Daemon) world() dispatch.World {
 	for id, h := range d.holds {
 		holds[id] = h
 	}
-	return dispatch.World{Contract: d.contract, ContractSHA256: d.contractSHA, Schema: d.schema, Now: d.o.Now(),
-		Holds: holds, Stopping: d.stopping}
+	w := d.core.world(d.places)
+	w.Holds, w.Stopping = holds, d.stopping
+	return w
 }
 
 // hold keeps a task from being claimed by this process; only a restart clears it.
@@ -215,13 +217,6 @@ func closed(c <-chan struct{}) bool {
 	default:
 		return false
 	}
-}
-
-// refusedClaim remembers claims that failed for a reason that only an edit or a restart changes.
-func (d *Daemon) refusedClaim(j dispatch.Judgement) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.refused[string(j.Task.Revision)+"/"+j.Binding.ID] != nil
 }
 
 func (d *Daemon) afterApply(res *runstore.Result, again time.Time, err error) {

@@ -15,7 +15,9 @@ import (
 	"greatminds/runstore"
 	"greatminds/supervisor/control"
 	"greatminds/supervisor/discovery"
+	"greatminds/supervisor/dispatch"
 	"greatminds/supervisor/permission"
+	"greatminds/supervisor/status"
 	"greatminds/tasks"
 )
 
@@ -55,10 +57,10 @@ type Daemon struct {
 	refused  map[string]error // claims that only an edit or a restart makes possible
 	again    map[runstore.ResultID]time.Time
 	stopping bool
+	places   dispatch.Places
 
+	branchAt  time.Time         // when the branch was looked at; only the loop touches it
 	lastHolds map[string]string // only the loop touches it
-	branchErr error             // only the loop touches it
-	branchOK  bool
 }
 
 // Run is the whole life of a daemon: lease, recovery, socket, loop, clean shutdown. It returns
@@ -74,7 +76,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	defer func() { err = errors.Join(err, c.close(context.WithoutCancel(ctx))) }()
 	d := &Daemon{core: c, wake: make(chan struct{}, 1), live: map[runstore.RunID]*execution{}, inWork: map[string]bool{},
-		holds: map[tasks.ID]runstore.Hold{}, refused: map[string]error{}, again: map[runstore.ResultID]time.Time{}}
+		holds: map[tasks.ID]runstore.Hold{}, again: map[runstore.ResultID]time.Time{}}
 	if err := c.recover(ctx); err != nil {
 		return err
 	}
@@ -93,7 +95,9 @@ func (d *Daemon) serve(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	server := control.Start(listener, control.ServerOptions{Handler: d.operations(d), Program: d.o.Version, Log: d.log, Now: d.o.Now})
+	operations := d.operations(d)
+	operations.Dispatch = func(v *runstore.View, found []tasks.Found) status.Dispatch { return judgeIn(d.world(), v, found) }
+	server := control.Start(listener, control.ServerOptions{Handler: operations, Program: d.o.Version, Log: d.log, Now: d.o.Now})
 	d.log.Info("coordd ready", "project", d.o.Project.Root, "pid", os.Getpid(), "watching", d.catalog.Watching())
 	loopErr := d.loop(ctx)
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
@@ -147,14 +151,4 @@ func (d *Daemon) done(kind, id string) {
 	delete(d.inWork, kind+"/"+id)
 	d.mu.Unlock()
 	d.Wake()
-}
-
-// defaultBranchExists checks the recorded branch once, before any worktree is made from it.
-func (d *Daemon) defaultBranchExists(ctx context.Context) error {
-	if d.branchOK {
-		return nil
-	}
-	d.branchErr = d.git.CheckDefaultBranch(ctx, d.o.Project.Root, d.worktrees.DefaultBranch)
-	d.branchOK = d.branchErr == nil
-	return d.branchErr
 }

@@ -44,7 +44,7 @@ func (a *app) readFrom(ctx context.Context, p contract.Project, op string, args 
 	if !errors.Is(err, control.ErrNoDaemon) {
 		a.complain(fmt.Sprintf("note: the daemon of %s does not answer; this is read from its files", p.Root))
 	}
-	value, err := ops.Files{Project: p, Getenv: a.Getenv, Now: a.Now, Dispatch: judge(a.World)}.Serve(ctx, c)
+	value, err := ops.Files{Project: p, Getenv: a.Getenv, Now: a.Now, Dispatch: judge(a.World, p)}.Serve(ctx, c)
 	if err != nil {
 		return nil, false, err
 	}

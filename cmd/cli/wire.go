@@ -48,9 +48,9 @@ func offline(w World, p contract.Project) control.Offline {
 }
 
 // judge is how dispatch sees tasks and accounts when the files are read.
-func judge(w World) func(*contract.Contract, *contract.Schema, *runstore.View, []tasks.Found) status.Dispatch {
+func judge(w World, p contract.Project) func(*contract.Contract, *contract.Schema, *runstore.View, []tasks.Found) status.Dispatch {
 	return func(c *contract.Contract, s *contract.Schema, v *runstore.View, found []tasks.Found) status.Dispatch {
-		return supervisor.Judge(c, s, w.Now(), v, found)
+		return supervisor.Judge(w.supervisor(p, slog.New(slog.DiscardHandler)), c, s, v, found)
 	}
 }
 

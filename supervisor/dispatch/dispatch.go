@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"greatminds/contract"
+	"greatminds/internal/refusal"
 	"greatminds/runstore"
 	"greatminds/supervisor/policy"
 	"greatminds/tasks"
@@ -45,16 +46,30 @@ type World struct {
 	ContractSHA256 string
 	Schema         *contract.Schema
 	Now            time.Time
-	// Holds are reasons of this process against single tasks, such as a workspace that is
-	// missing; nil for none.
+	// Places says where runs can not be made at present.
+	Places Places
+	// Holds are reasons of this process against single tasks, such as processes that could not
+	// be ended; nil for none.
 	Holds map[tasks.ID]runstore.Hold
 	// Stopping: no new claim is wanted any more.
 	Stopping bool
 }
 
+// Places are the folders and branches that runs would need, as they were found. A claim that
+// could only fail later is held now. E-036.
+type Places struct {
+	// Worktrees is the project's policy: tasks of these kinds get a worktree of their own.
+	Worktrees contract.Worktrees
+	// Branch says why no worktree can be made; nil where one can.
+	Branch *refusal.Refusal
+	// Workspaces says, by binding, why its own workspace cannot be used.
+	Workspaces map[string]*refusal.Refusal
+}
+
 // Candidate is one task under one binding.
 type Candidate struct {
 	Task    tasks.Ref
+	Kind    string
 	Binding contract.Binding
 }
 
@@ -96,7 +111,7 @@ func Plan(w World, v *runstore.View, found []tasks.Found) []Judgement {
 			continue
 		}
 		for _, b := range bindingsFor(w, f.Queue) {
-			out = append(out, judge(w, v, Candidate{f.Ref, b}, accounts[b.Account]))
+			out = append(out, judge(w, v, Candidate{f.Ref, f.Task.Kind, b}, accounts[b.Account]))
 		}
 	}
 	return out
@@ -114,7 +129,7 @@ func judge(w World, v *runstore.View, c Candidate, account policy.AccountVerdict
 		Revision: string(c.Task.Revision), Pinned: pinned(w, c.Binding)}, limits(c.Binding), w.Now)
 	for _, question := range []func(World, *runstore.View, []*runstore.Run, *Judgement) bool{
 		stopping, processHold, activeRun, openResult, openCommand, openOperation,
-		accountLogin, repeat, accountBackoff, capacity,
+		accountLogin, repeat, accountBackoff, place, capacity,
 	} {
 		if question(w, v, history, &j) {
 			return j
@@ -254,6 +269,15 @@ func accountBackoff(_ World, _ *runstore.View, _ []*runstore.Run, j *Judgement) 
 	j.NextAt = j.Account.NextAt
 	return hold(j, string(policy.AccountBackoff), "", "account %s had %d failed starts; next at %s",
 		j.Binding.Account, j.Account.Failures, j.Account.NextAt.UTC().Format(time.RFC3339))
+}
+
+// place holds what could only fail for want of a folder or a branch.
+func place(w World, _ *runstore.View, _ []*runstore.Run, j *Judgement) bool {
+	r := w.Places.Workspaces[j.Binding.ID]
+	if w.Places.Worktrees.Requires(j.Kind) {
+		r = w.Places.Branch
+	}
+	return r != nil && hold(j, string(r.Code), r.Remedy, "%s", r.What)
 }
 
 func capacity(w World, v *runstore.View, _ []*runstore.Run, j *Judgement) bool {

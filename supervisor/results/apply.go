@@ -16,9 +16,9 @@ import (
 // is applied, also when its task was handed back because the work does not merge.
 //
 // A refusal says why it is not: it was rejected, needs recovery, or is held. Only a held result
-// is worth another try by itself, and again says when; it is zero otherwise. Any other error is
-// the store's or the end of ctx: the result is left as it stands and goes on at the next start.
-// The run must have ended (E-195).
+// is worth another try by itself, and again says when; it is zero otherwise. When the store fails
+// or ctx ends, the result is left as it stands and goes on at the next start. The run must have
+// ended (E-195).
 func (a *Applier) Apply(ctx context.Context, id runstore.ResultID) (again time.Time, err error) {
 	run, res, err := a.open(id)
 	if err != nil || run == nil {
@@ -32,8 +32,8 @@ func (a *Applier) Apply(ctx context.Context, id runstore.ResultID) (again time.T
 			return time.Time{}, err
 		}
 		err = a.advance(ctx, held, run, res)
-	} else if r, ok := refusal.Find(err); ok {
-		err = &heldError{r}
+	} else {
+		err = holdFor(err)
 	}
 	return a.outcome(ctx, id, err)
 }
@@ -97,7 +97,7 @@ func (a *Applier) outcome(ctx context.Context, id runstore.ResultID, err error) 
 		if err == nil {
 			a.settled(id)
 		}
-		return time.Time{}, err
+		return time.Time{}, errors.Join(ctx.Err(), err)
 	}
 	h := &runstore.ResultHold{Code: string(held.cause.Code), What: held.cause.Error(), Remedy: held.cause.Remedy}
 	if err := a.o.Store.Update(ctx, func(tx *runstore.Tx) error { return tx.HoldResult(id, h) }); err != nil {
@@ -113,11 +113,11 @@ func (a *Applier) carry(ctx context.Context, held *tasks.Held, run *runstore.Run
 		return a.unreadable(ctx, res, r)
 	}
 	if err != nil {
-		return err
+		return holdFor(err)
 	}
 	j, err := a.validate(ctx, run, res, task)
 	if err != nil {
-		return holdRefusal(err)
+		return holdFor(err)
 	}
 	if len(j.reasons) > 0 {
 		return a.reject(ctx, res, j.reasons)
@@ -182,16 +182,21 @@ func (e storeError) Error() string { return e.err.Error() }
 // Unwrap returns the store's error.
 func (e storeError) Unwrap() error { return e.err }
 
-// holdRefusal turns a refusal met before anything moved into a hold.
-func holdRefusal(err error) error {
+// holdFor turns what went wrong before anything moved into a hold; the store's own errors stay.
+func holdFor(err error) error {
 	var store storeError
 	if errors.As(err, &store) {
 		return store.err
 	}
+	return &heldError{refusalOf(err)}
+}
+
+// refusalOf gives an error that nobody foresaw the shape that a person can act on.
+func refusalOf(err error) *refusal.Refusal {
 	if r, ok := refusal.Find(err); ok {
-		return &heldError{r}
+		return r
 	}
-	return err
+	return &refusal.Refusal{Code: refusal.CodeFailed, What: err.Error(), Err: err, Remedy: "put right what it names"}
 }
 
 // reject ends a result whose decision does not count. Nothing of the task has changed.

@@ -102,12 +102,11 @@ func (a *Applier) settleMerge(ctx context.Context, o runstore.Operation, m tasks
 		o.Status = "applied"
 		return a.putMerge(ctx, o)
 	}
-	r, isRefusal := refusal.Find(err)
 	moved := errors.Is(err, tasks.ErrBranchMoved)
-	if ctx.Err() != nil || !isRefusal && !moved {
+	if ctx.Err() != nil {
 		return err
 	}
-	begun := false
+	r, begun := refusalOf(err), false
 	if !moved {
 		var begunErr error
 		if begun, begunErr = m.Begun(ctx); begunErr != nil {
@@ -122,7 +121,10 @@ func (a *Applier) settleMerge(ctx context.Context, o runstore.Operation, m tasks
 		}
 		err = r
 	}
-	return errors.Join(a.putMerge(ctx, o), err)
+	if putErr := a.putMerge(ctx, o); putErr != nil {
+		return putErr
+	}
+	return err
 }
 
 func (a *Applier) putMerge(ctx context.Context, o runstore.Operation) error {

@@ -99,8 +99,8 @@ type lab struct {
 	stale   map[string]string // by command request
 	// schemaOf answers for pinned schemas; nil gives schema for each.
 	schemaOf func(sha string) (*contract.Schema, error)
-	mu      sync.Mutex
-	now     time.Time
+	mu       sync.Mutex
+	now      time.Time
 
 	fault   *faultdisk.FaultDisk
 	store   *runstore.Store
@@ -165,7 +165,7 @@ func (l *lab) tryOpen(faults ...faultdisk.Fault) error {
 	l.t.Cleanup(func() { _ = store.Close(context.Background()) }) // a crashed store cannot close well
 	l.tree = tasks.Open(l.project, l.schema, disk, l.clock)
 	l.applier, err = results.New(results.Options{Project: l.project, Store: store, Tree: l.tree, Disk: disk,
-		Git:      &tasks.Git{Env: l.env(), Disk: disk},
+		Git: &tasks.Git{Env: l.env(), Disk: disk},
 		Schema: func(sha string) (*contract.Schema, error) {
 			if l.schemaOf != nil {
 				return l.schemaOf(sha)

@@ -333,14 +333,10 @@ func (a *Applier) settle(ctx context.Context, op *operation, err error) error {
 	case errors.As(err, &void):
 		return a.void(ctx, op, void.reasons)
 	}
-	r, ok := refusal.Find(err)
-	if !ok {
-		return err
-	}
 	if a.untouched(ctx, op) {
-		return &heldError{r}
+		return &heldError{refusalOf(err)}
 	}
-	return a.needsRecovery(ctx, op, r)
+	return a.needsRecovery(ctx, op, refusalOf(err))
 }
 
 // untouched tells whether an operation has changed nothing yet, for certain.

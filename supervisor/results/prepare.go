@@ -30,7 +30,7 @@ func (a *Applier) prepare(ctx context.Context, run *runstore.Run, res *runstore.
 		case errors.Is(err, tasks.ErrBranchMoved):
 			return nil, err
 		case err != nil:
-			return nil, holdRefusal(err)
+			return nil, holdFor(err)
 		default:
 			merge = &m
 		}
