@@ -14,6 +14,8 @@ const (
 	CodeCommandFolder Code = "command_folder"
 	// CodeCommandOutput is a captured output that is not what its receipt says.
 	CodeCommandOutput Code = "command_output"
+	// CodeCommandProcess is a process of an earlier daemon's command that cannot be ended.
+	CodeCommandProcess Code = "command_process"
 	// CodeEvidenceKey is an evidence key that is missing, malformed or readable by others.
 	CodeEvidenceKey Code = "evidence_key"
 )
@@ -26,6 +28,7 @@ func init() {
 		{CodeCommandEnvironment, Invalid, "a variable that the command requires is not set for the daemon"},
 		{CodeCommandFolder, Invalid, "the command's working folder is missing or leads out of the workspace"},
 		{CodeCommandOutput, Storage, "a captured output is missing or was changed"},
+		{CodeCommandProcess, Storage, "a process of a command cannot be ended, or its state is not known"},
 		{CodeEvidenceKey, Storage, "the key of the environment identities is missing, malformed or readable by others"},
 	})
 }
