@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -129,13 +130,35 @@ func tryAgain(err error) bool {
 // silent is the refusal after the wait, with the holder as far as it is known.
 func silent(p contract.Project, waited time.Duration, cause error) error {
 	holder := "its lease is held"
-	var held *durable.Held
-	if errors.As(cause, &held) {
-		holder = fmt.Sprintf("its lease is held by pid %d", held.PID)
+	if pid := holderOf(p, cause); pid > 0 {
+		holder = fmt.Sprintf("its lease is held by pid %d", pid)
+	} else if errors.Is(cause, ErrNoDaemon) {
+		holder = "nothing listens on its control socket"
 	}
 	r := refusal.New(refusal.CodeDaemonSilent,
 		"look at that process; when it hangs, end it and try again (`greatminds run status` reads without it)",
 		"project %s: %s, and no daemon answered within %s", p.Root, holder, waited)
 	r.Err = cause
 	return r
+}
+
+// holderOf is the process that holds the lease, 0 where that is not known. A daemon whose socket
+// is open but silent has left its pid in the lease's file.
+func holderOf(p contract.Project, cause error) int {
+	var held *durable.Held
+	if errors.As(cause, &held) {
+		return held.PID
+	}
+	if !errors.Is(cause, ErrSilent) {
+		return 0
+	}
+	text, err := os.ReadFile(filepath.Join(p.StoreDir(), "supervisor.lock"))
+	if err != nil || len(text) > 256 {
+		return 0
+	}
+	var pid int
+	if _, err := fmt.Sscan(string(text), &pid); err != nil {
+		return 0
+	}
+	return pid
 }

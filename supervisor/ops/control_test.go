@@ -166,7 +166,17 @@ func TestCommandResolve(t *testing.T) {
 // E-218: an operation is finished or given up, and giving it up needs a reason.
 func TestRepair(t *testing.T) {
 	w := newWorld(t)
-	_, err := w.operate("run.repair", ops.RepairArgs{Operation: "op", Abandon: true})
+	before := w.state()
+	_, err := w.operate("run.repair", ops.RepairArgs{Operation: "none"})
+	wants(t, err, refusal.CodeNotRecoverable, 1)
+	if w.state() != before {
+		t.Fatal("an unknown operation left a trace")
+	}
+	w.update(func(tx *runstore.Tx) error {
+		return tx.PutOperation(runstore.Operation{ID: "op", Kind: runstore.ResumeOperation, Status: "needs_recovery", TaskID: "0001-one",
+			Source: "feature_blocked", Destination: "feature_dev", SchemaSHA256: w.env.Schema.SHA256})
+	})
+	_, err = w.operate("run.repair", ops.RepairArgs{Operation: "op", Abandon: true})
 	wants(t, err, refusal.CodeUsage, 2)
 	_, err = w.operate("run.repair", ops.RepairArgs{Operation: "op"})
 	must(t, err)

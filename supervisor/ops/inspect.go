@@ -153,6 +153,11 @@ func runRepair(ctx context.Context, r *request) (any, error) {
 			return nil, err
 		}
 	}
+	v := r.view()
+	if v.Operation(runstore.OperationID(args.Operation)) == nil && v.Result(runstore.ResultID(args.Operation)) == nil {
+		return nil, refusal.New(refusal.CodeNotRecoverable, "read the ids from `greatminds run status`",
+			"unknown operation %q", args.Operation)
+	}
 	answer, err := r.around(ctx, func() (any, error) {
 		if args.Abandon {
 			return r.Results.Abandon(ctx, args.Operation, args.Reason)

@@ -69,8 +69,12 @@ func Build(in Input) (json.RawMessage, error) {
 		return nil, fmt.Errorf("the store's document: %w", err)
 	}
 	stored := map[string]bool{}
-	for _, m := range members {
+	for i, m := range members {
 		stored[m.key] = true
+		// Before the first commit the project has no identity yet, and unknown is null.
+		if m.key == "project_id" && in.View.ProjectID() == "" {
+			members[i].value = json.RawMessage("null")
+		}
 	}
 	for _, add := range []struct {
 		key   string

@@ -1,4 +1,4 @@
-package main_test
+package supervisor_test
 
 import (
 	"bytes"
@@ -62,8 +62,8 @@ func TestAMergedTaskIsNotMergedAgainByLaterPasses(t *testing.T) {
 
 var buildOnce struct {
 	sync.Once
-	path string
-	err  error
+	dir, path string
+	err       error
 }
 
 // faultBinary is greatminds built with the fault seam, and never shipped.
@@ -75,7 +75,7 @@ func faultBinary(t *testing.T) string {
 			buildOnce.err = err
 			return
 		}
-		buildOnce.path = filepath.Join(dir, "greatminds")
+		buildOnce.dir, buildOnce.path = dir, filepath.Join(dir, "greatminds")
 		out, err := exec.Command("go", "build", "-tags", "faultseam", "-o", buildOnce.path, "greatminds/cmd/greatminds").CombinedOutput()
 		if err != nil {
 			buildOnce.err = fmt.Errorf("build: %w\n%s", err, out)
