@@ -56,9 +56,12 @@ func TestScripts(t *testing.T) {
 			env.Setenv("PATH", binaries+string(os.PathListSeparator)+os.Getenv("PATH"))
 			env.Setenv("HOME", home)
 			env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+			d := &background{}
+			env.Values[daemonKey{}] = d
+			env.Defer(d.end)
 			return os.MkdirAll(home, 0o755)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "repository": repository},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "repository": repository, "daemon": daemon, "awaits": awaits},
 	})
 }
 

@@ -172,10 +172,12 @@ func TestRepair(t *testing.T) {
 	if w.state() != before {
 		t.Fatal("an unknown operation left a trace")
 	}
-	w.update(func(tx *runstore.Tx) error {
-		return tx.PutOperation(runstore.Operation{ID: "op", Kind: runstore.ResumeOperation, Status: "needs_recovery", TaskID: "0001-one",
-			Source: "feature_blocked", Destination: "feature_dev", SchemaSHA256: w.env.Schema.SHA256})
-	})
+	for _, status := range []string{"prepared", "needs_recovery"} {
+		w.update(func(tx *runstore.Tx) error {
+			return tx.PutOperation(runstore.Operation{ID: "op", Kind: runstore.ResumeOperation, Status: status, TaskID: "0001-one",
+				Source: "feature_blocked", Destination: "feature_dev", SchemaSHA256: w.env.Schema.SHA256})
+		})
+	}
 	_, err = w.operate("run.repair", ops.RepairArgs{Operation: "op", Abandon: true})
 	wants(t, err, refusal.CodeUsage, 2)
 	_, err = w.operate("run.repair", ops.RepairArgs{Operation: "op"})
