@@ -172,7 +172,7 @@ func flowValue(text string) (any, string) {
 	if root == nil || root.Kind == yaml.ScalarNode {
 		return nil, shown(text) + " is no YAML list or mapping"
 	}
-	r.lines = [][]byte{data}
+	r.data, r.starts = data, lineStarts(data)
 	v := r.value(root, "", 0)
 	if len(r.faults) > 0 {
 		return nil, r.faults[0].String()

@@ -79,7 +79,7 @@ func (d *draft) build() (Block, []refusal.Reason) {
 	d.isolation()
 	d.files(&b)
 	d.across(&b)
-	b.Fields = d.signed(b.Fields, spec.BodyField)
+	b.Fields = d.signed(b.Fields)
 	return b, d.faults
 }
 
@@ -206,8 +206,8 @@ func (d *draft) files(b *Block) {
 		case fact.Problem != "":
 			d.fault(refusal.CodeFileEvidence, path, "name a file that was changed", "the file %s %s", shown(name), fact.Problem)
 		case fact.InGit && !fact.Changed:
-			d.fault(refusal.CodeFileEvidence, path, "name only files with uncommitted changes",
-				"git knows no pending change of %s", shown(name))
+			d.fault(refusal.CodeFileEvidence, path, "name only files that the work has changed",
+				"git knows no change of %s", shown(name))
 		case !fact.InGit && !fact.Exists:
 			d.fault(refusal.CodeFileEvidence, path, "name only files that are there", "the file %s does not exist", shown(name))
 		}
@@ -267,13 +267,9 @@ func (d *draft) approves(b *Block) {
 	}
 }
 
-// signed puts the author's fields in order and adds the service's own: the body field behind
-// the others, then signature, fingerprint and provenance.
-func (d *draft) signed(fields Fields, bodyField string) Fields {
+// signed adds the service's own fields behind the author's: signature, fingerprint, provenance.
+func (d *draft) signed(fields Fields) Fields {
 	out := slices.Clone(fields)
-	if body, given := fields.Lookup(bodyField); given && bodyField != "" {
-		out = append(fields.Without(bodyField), Field{bodyField, body})
-	}
 	if d.facts.RunID != "" {
 		if names := signatures[d.kind]; names[0] != "" {
 			out = append(out.Without(names[0], names[1]), Field{names[0], string(d.facts.Role)},

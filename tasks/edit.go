@@ -98,15 +98,10 @@ func (t *Task) offsetAfter(key *yaml.Node) int {
 
 // lineOffset is where a line begins, counted from 1, or the end of the text.
 func lineOffset(data []byte, line int) int {
-	at := 0
-	for n := 1; n < line; n++ {
-		i := bytes.IndexByte(data[at:], '\n')
-		if i < 0 {
-			return len(data)
-		}
-		at += i + 1
+	if starts := lineStarts(data); line <= len(starts) {
+		return starts[line-1]
 	}
-	return at
+	return len(data)
 }
 
 // insertLines puts whole lines at an offset where a line begins or the text ends.

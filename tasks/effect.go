@@ -217,7 +217,7 @@ func (e *effect) blocked() {
 
 // block drafts one block behind those before it.
 func (e *effect) block(kind contract.BlockKind, fields Fields, place string, before []Block) Block {
-	d := &draft{s: e.s, task: e.task.with(before), facts: e.facts, kind: kind, fields: inOrder(kind, fields), place: place}
+	d := &draft{s: e.s, task: e.task.with(before), facts: e.facts, kind: kind, fields: inOrder(e.s, kind, fields), place: place}
 	b, faults := d.build()
 	e.faults = append(e.faults, faults...)
 	e.cite(d.request)
@@ -228,20 +228,27 @@ func (e *effect) block(kind contract.BlockKind, fields Fields, place string, bef
 	return b
 }
 
-// inOrder puts fields in the order of the kind's rules, the others behind them.
-func inOrder(kind contract.BlockKind, fields Fields) Fields {
+// inOrder puts the fields of a submission, which has no order of its own, into one: those of the
+// kind's rules, the others, and free text last.
+func inOrder(s *contract.Schema, kind contract.BlockKind, fields Fields) Fields {
+	spec, _ := s.BlockKind(kind) // an unknown kind has no body field
 	var out Fields
 	for _, rule := range fieldRules[kind] {
 		if v, given := fields.Lookup(rule.name); given {
 			out = append(out, Field{rule.name, v})
 		}
 	}
+	var body Fields
 	for _, f := range fields {
-		if !out.Has(f.Key) {
+		switch {
+		case out.Has(f.Key):
+		case f.Key == spec.BodyField:
+			body = Fields{f}
+		default:
 			out = append(out, f)
 		}
 	}
-	return out
+	return append(out, body...)
 }
 
 // finish judges the whole task with its new blocks, and the move, and writes the plan.

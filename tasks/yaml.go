@@ -30,7 +30,8 @@ type place struct{ line, column int }
 // reader turns a YAML node tree into values and collects every fault on the way.
 type reader struct {
 	file   string
-	lines  [][]byte
+	data   []byte
+	starts []int // where each line begins
 	faults []refusal.Reason
 	// places holds where each value begins, by its path such as "blocks[0].by".
 	places map[string]place
@@ -57,7 +58,7 @@ func (r *reader) document(data []byte) (*yaml.Node, Fields) {
 	if !r.readable(data) {
 		return nil, nil
 	}
-	r.lines = bytes.SplitAfter(data, []byte("\n"))
+	r.data, r.starts = data, lineStarts(data)
 	root := r.parse(data)
 	if root == nil {
 		return nil, nil
@@ -204,16 +205,37 @@ func (r *reader) bare(n *yaml.Node, at place) bool {
 
 // runeAt returns the character at a place of the source, or utf8.RuneError.
 func (r *reader) runeAt(at place) rune {
-	if at.line < 1 || at.line > len(r.lines) {
+	if at.line < 1 || at.line > len(r.starts) {
 		return utf8.RuneError
 	}
-	line := r.lines[at.line-1]
-	for i := 1; i < at.column && len(line) > 0; i++ {
-		_, size := utf8.DecodeRune(line)
-		line = line[size:]
+	rest := r.data[r.starts[at.line-1]:]
+	for i := 1; i < at.column && len(rest) > 0; i++ {
+		_, size := utf8.DecodeRune(rest)
+		rest = rest[size:]
 	}
-	c, _ := utf8.DecodeRune(line)
+	c, _ := utf8.DecodeRune(rest)
 	return c
+}
+
+// lineStarts returns where each line of a text begins. Lines end where YAML 1.1 ends them: at
+// line feed, carriage return, both together, and three characters of Unicode.
+func lineStarts(data []byte) []int {
+	starts := []int{0}
+	for i := 0; i < len(data); {
+		c, size := utf8.DecodeRune(data[i:])
+		i += size
+		switch c {
+		case '\r':
+			if i < len(data) && data[i] == '\n' {
+				i++
+			}
+		case '\n', 0x85, 0x2028, 0x2029:
+		default:
+			continue
+		}
+		starts = append(starts, i)
+	}
+	return starts
 }
 
 func (r *reader) scalar(n *yaml.Node, at place) any {
