@@ -57,11 +57,11 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", home)
 			env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
 			d := &background{}
-			env.Values[daemonKey{}] = d
+			env.Values[backgroundKey{}] = d
 			env.Defer(d.end)
 			return os.MkdirAll(home, 0o755)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "repository": repository, "daemon": daemon, "awaits": awaits},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "repository": repository, "daemon": controlDaemon, "awaits": awaits},
 	})
 }
 
