@@ -437,3 +437,29 @@ func TestQuestionEndsWithTheBudget(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// The answer to a question of one turn never stands behind the prompt of the next.
+func TestQuestionIsAnsweredBeforeTheNextPrompt(t *testing.T) {
+	p := newPeer(t)
+	asked := make(chan struct{})
+	p.options.Handler = &recorder{answer: func(ctx context.Context, _ transport.PermissionRequest) transport.PermissionAnswer {
+		asked <- struct{}{}
+		<-ctx.Done()
+		return transport.PermissionAnswer{}
+	}}
+	s, m, done := p.turn(context.Background())
+	for i := range 200 {
+		id := fmt.Sprint(i)
+		p.ask(id)
+		receive(t, asked)
+		p.reply(m, `{"stopReason":"end_turn"}`)
+		ends(t, receive(t, done), "end_turn")
+		done = prompt(context.Background(), s, "next")
+		if got := p.answer(id); got != "cancelled" {
+			t.Fatalf("got %s", got)
+		}
+		m = p.expect("session/prompt")
+	}
+	p.reply(m, `{"stopReason":"end_turn"}`)
+	ends(t, receive(t, done), "end_turn")
+}
