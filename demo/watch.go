@@ -143,7 +143,7 @@ func (s *story) see(ctx context.Context, route control.Route, e event) (done boo
 	case "process_recorded":
 		s.note("agent started")
 	case "command_running":
-		s.note("go test is running (with an empty build cache it compiles the standard library first)")
+		s.redraw("go test is running; with an empty build cache it compiles the standard library first")
 	case "command_succeeded", "command_failed", "command_stale":
 		s.note("go test: " + e.Kind[len("command_"):])
 	case "permission_requested":

@@ -25,7 +25,7 @@ import (
 var killPoints = []struct{ name, step string }{
 	{"agent starting", "walk.launch"},
 	{"prompt running", "walk.first_prompt_activity"},
-	{"command running", "command.launch"},
+	{"command running", "command.open"},
 	{"result received", "result.receive"},
 	{"between merge and move", "apply.move"},
 	{"between move and journal", "apply.journal"},

@@ -19,6 +19,7 @@ import (
 type lab struct {
 	*pipeline
 	daemon *exec.Cmd
+	said   chan struct{} // closed when the daemon's log has ended
 	log    bytes.Buffer
 	extra  []string // further variables of the daemon
 }
@@ -76,9 +77,9 @@ func (l *lab) start(t *testing.T) {
 	must(t, err)
 	must(t, l.daemon.Start())
 	ready := make(chan struct{})
-	drained := make(chan struct{})
+	l.said = make(chan struct{})
 	go func() {
-		defer close(drained)
+		defer close(l.said)
 		lines, told := bufio.NewScanner(stderr), false
 		for lines.Scan() {
 			l.log.WriteString(lines.Text() + "\n")
@@ -94,7 +95,7 @@ func (l *lab) start(t *testing.T) {
 	t.Cleanup(func() {
 		_ = l.daemon.Process.Signal(syscall.SIGCONT) // a daemon that has ended needs no signal
 		_ = l.daemon.Process.Signal(syscall.SIGTERM)
-		<-drained
+		<-l.said
 		_ = l.daemon.Wait() // its status is checked where it matters
 		if t.Failed() {
 			t.Logf("coordd said:\n%s", l.log.String())
@@ -102,6 +103,15 @@ func (l *lab) start(t *testing.T) {
 		l.nothingLeft(t)
 	})
 	<-ready
+}
+
+// kill ends the daemon as a crash would, and waits until it has ended.
+func (l *lab) kill(t *testing.T) {
+	t.Helper()
+	must(t, l.daemon.Process.Kill())
+	<-l.said
+	_ = l.daemon.Wait() // it was killed: its status says nothing
+	l.nothingLeft(t)
 }
 
 // marked waits until the agent says so.
@@ -168,7 +178,7 @@ func (l *lab) launches(t *testing.T) int {
 // release lets an agent that waits for a file go on.
 func (l *lab) release(t *testing.T, name string) {
 	t.Helper()
-	must(t, os.WriteFile(filepath.Join(filepath.Dir(l.script("dev")), name), nil, 0o644))
+	must(t, os.WriteFile(filepath.Join(filepath.Dir(l.script("dev")), "go-"+name), nil, 0o644))
 }
 
 // agentEnv is the environment of the running agent.

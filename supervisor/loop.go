@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"greatminds/contract"
@@ -123,9 +124,14 @@ func (d *Daemon) logHolds(plan []dispatch.Judgement) {
 	for _, j := range plan {
 		key := string(j.Task.ID) + "/" + j.Binding.ID
 		seen[key] = j.Reason
-		if j.Reason != dispatch.Ready && d.lastHolds[key] != j.Reason {
-			d.log.Info("task held", "task_id", j.Task.ID, "binding", j.Binding.ID, "reason", j.Reason, "what", j.What)
+		if j.Reason == dispatch.Ready || d.lastHolds[key] == j.Reason {
+			continue
 		}
+		level := slog.LevelInfo
+		if j.Remedy == "" && j.NextAt.IsZero() {
+			level = slog.LevelDebug // work that is under way; it goes on by itself
+		}
+		d.log.Log(context.Background(), level, "task held", "task_id", j.Task.ID, "binding", j.Binding.ID, "reason", j.Reason, "what", j.What, "remedy", j.Remedy)
 	}
 	d.lastHolds = seen
 }

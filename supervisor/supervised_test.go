@@ -352,8 +352,7 @@ func TestAQuestionDoesNotOutliveItsSupervisor(t *testing.T) {
 	l.start(t)
 	l.marked(t, "asked")
 	question := l.pending(t)
-	must(t, l.daemon.Process.Kill())
-	l.nothingLeft(t)
+	l.kill(t)
 	l.once(t)
 	doc := l.status(t)
 	for _, r := range doc.Runs {

@@ -17,6 +17,8 @@ import (
 func TestApprovedTaskIsMergedMovedAndTold(t *testing.T) {
 	l := newLab(t)
 	l.review()
+	l.runner = nil // under a keeper, as in the daemon
+	l.reopen()
 	if err := l.apply(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package results_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -97,6 +98,8 @@ type lab struct {
 	policy  contract.Worktrees
 	pinned  *contract.Contract
 	stale   map[string]string // by command request
+	// runner runs git: plain, or nil for the real thing.
+	runner func(context.Context, execgate.Tool) (execgate.ToolOutput, error)
 	// schemaOf answers for pinned schemas; nil gives schema for each.
 	schemaOf func(sha string) (*contract.Schema, error)
 	mu       sync.Mutex
@@ -111,7 +114,7 @@ type lab struct {
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	top := t.TempDir()
-	l := &lab{t: t, top: top, root: filepath.Join(top, "project"), schema: contract.EmbeddedSchema(), now: time.Unix(1_800_000_000, 0), stale: map[string]string{}}
+	l := &lab{t: t, top: top, root: filepath.Join(top, "project"), schema: contract.EmbeddedSchema(), now: time.Unix(1_800_000_000, 0), runner: plain, stale: map[string]string{}}
 	l.project = contract.Project{Root: l.root, Runtime: filepath.Join(l.root, ".greatminds")}
 	l.policy = l.schema.Worktrees
 	l.policy.DefaultBranch = "main"
@@ -165,7 +168,7 @@ func (l *lab) tryOpen(faults ...faultdisk.Fault) error {
 	l.t.Cleanup(func() { _ = store.Close(context.Background()) }) // a crashed store cannot close well
 	l.tree = tasks.Open(l.project, l.schema, disk, l.clock)
 	l.applier, err = results.New(results.Options{Project: l.project, Store: store, Tree: l.tree, Disk: disk,
-		Git: &tasks.Git{Env: l.env(), Disk: disk},
+		Git: &tasks.Git{Env: l.env(), Disk: disk, Run: l.runner},
 		Schema: func(sha string) (*contract.Schema, error) {
 			if l.schemaOf != nil {
 				return l.schemaOf(sha)
@@ -196,6 +199,25 @@ func (l *lab) clock() time.Time {
 // Stale answers for command evidence.
 func (l *lab) Stale(_ context.Context, _ *runstore.Run, c *runstore.Command) (string, error) {
 	return l.stale[string(c.ID)], nil
+}
+
+// plain runs a program without a keeper, which the scenarios that repeat an operation for each of
+// its steps could not afford; what a keeper does is proven where it is made.
+func plain(ctx context.Context, t execgate.Tool) (execgate.ToolOutput, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, t.Timeout, execgate.ErrToolTimeout)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	c := exec.CommandContext(ctx, t.Argv[0], t.Argv[1:]...)
+	c.Dir, c.Env, c.Stdin, c.Stdout, c.Stderr = t.Dir, t.Env, bytes.NewReader(t.Stdin), &stdout, &stderr
+	err := c.Run()
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return execgate.ToolOutput{}, context.Cause(ctx)
+	case err != nil && !errors.As(err, &exit):
+		return execgate.ToolOutput{}, err
+	}
+	return execgate.ToolOutput{Stdout: stdout.Bytes(), Stderr: stderr.Bytes(), Code: c.ProcessState.ExitCode()}, nil
 }
 
 func (l *lab) env() []string {
