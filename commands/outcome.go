@@ -78,7 +78,7 @@ func judge(f facts) outcome {
 	switch {
 	case f.tree != nil:
 		return outcome{status: statusNeedsRecovery, reason: reasonProcessesLeft, detail: f.tree.Error()}
-	case f.stopped != nil && !own:
+	case f.stopped != nil && (!own || f.launch != nil):
 		return stopped(f.stopped)
 	case f.launch != nil:
 		return outcome{status: statusFailed, reason: reasonExecution + code(f.launch), detail: f.launch.Error()}
