@@ -50,6 +50,7 @@ func (l *lab) wantMerged(m tasks.MergePlan, checkout string) {
 
 func TestMergeTakesUncommittedWorkAlong(t *testing.T) {
 	l := newLab(t, "main")
+	l.git.Run = nil // under a keeper, as in the daemon
 	path := l.workTree()
 	l.writeIn(path, "ignored.txt", "a build product\n")
 	old, branchOld := l.head("main"), l.head("task/0001-sample")
@@ -205,7 +206,8 @@ func TestHooksOfAMergeRun(t *testing.T) {
 		t.Run(name+" hangs", func(t *testing.T) {
 			l := newLab(t, "main")
 			path := l.workTree()
-			l.hook(name, "sleep 600")
+			l.hook(name, "sleep 600 & wait")
+			l.git.Run = nil
 			before := l.picture(l.root, path)
 			l.git.Limit = 2 * time.Second
 			_, err := l.compute()
@@ -267,6 +269,7 @@ func TestSigningFollowsGitsConfiguration(t *testing.T) {
 		l := newLab(t, "main")
 		l.workTree()
 		sign(l, "#!/bin/sh\nsleep 600\n")
+		l.git.Run = nil
 		l.git.Limit = 2 * time.Second
 		_, err := l.compute()
 		wantCode(t, err, refusal.CodeGitTimeout, "commit-tree")

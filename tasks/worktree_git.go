@@ -40,6 +40,9 @@ type Git struct {
 	// Limit bounds one call, hook or signature; 0 is a minute. Long bounds calls that write a
 	// whole checkout; 0 is ten minutes.
 	Limit, Long time.Duration
+	// Run runs one program to its end, as [execgate.RunTool] does, which nil means. Tests that
+	// stop an operation at each of its steps take a cheaper one.
+	Run func(context.Context, execgate.Tool) (execgate.ToolOutput, error)
 
 	mu          sync.Mutex // guards what is remembered
 	versionGood bool
@@ -75,9 +78,13 @@ func (e *gitError) Error() string {
 // run makes one call. A status that the call does not list is a refusal of code git_failed.
 func (g *Git) run(ctx context.Context, c gitCall) (execgate.ToolOutput, error) {
 	var out execgate.ToolOutput
+	start := g.Run
+	if start == nil {
+		start = execgate.RunTool
+	}
 	call := func() error {
 		var err error
-		out, err = execgate.RunTool(ctx, g.tool(c))
+		out, err = start(ctx, g.tool(c))
 		if err != nil {
 			return g.explain(ctx, c, err)
 		}

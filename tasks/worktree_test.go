@@ -239,7 +239,8 @@ func TestCheckoutHookIsRunAndBounded(t *testing.T) {
 	})
 	t.Run("hangs", func(t *testing.T) {
 		l := newLab(t, "main")
-		l.hook("post-checkout", "exec sleep 600")
+		l.hook("post-checkout", "sleep 600 & wait")
+		l.git.Run = nil // the keeper ends the hook and what it started
 		l.git.Limit = 2 * time.Second
 		_, err := l.prepare()
 		wantCode(t, err, refusal.CodeGitTimeout, "post-checkout")
@@ -353,6 +354,7 @@ func TestRemoveKeepsWhatIsNotInTheMerge(t *testing.T) {
 
 func TestOldGitIsRefusedByName(t *testing.T) {
 	l := newLab(t, "main")
+	l.git.Run = nil // it looks the program up in the given PATH
 	bin := filepath.Join(l.home, "bin")
 	l.executable(filepath.Join(bin, "git"), "#!/bin/sh\necho git version 2.37.9.windows\n")
 	l.git.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + l.home}
