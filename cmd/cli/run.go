@@ -34,7 +34,7 @@ func (a *app) runStatus() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			document, err := a.read(cmd.Context(), p, "run.status", struct{}{})
+			document, daemon, err := a.readFrom(cmd.Context(), p, "run.status", struct{}{}, 0)
 			if err != nil {
 				return err
 			}
@@ -45,7 +45,10 @@ func (a *app) runStatus() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.say(text)
+			if !daemon {
+				text = "No daemon serves this project: nothing is claimed. `greatminds coordd` starts one.\n\n" + text
+			}
+			return a.saySafe(text)
 		},
 	}
 	return exits(a.takesProject(cmd), exitRead)
