@@ -1,6 +1,7 @@
 package setup_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -194,6 +195,27 @@ func TestContractAppearsLastWhereverSetupIsCutShort(t *testing.T) {
 	}
 	if steps < 20 {
 		t.Fatalf("only %d steps were tried", steps)
+	}
+}
+
+// A contract that somebody writes by hand while setup runs is not replaced either.
+func TestContractThatAppearsMeanwhileIsKept(t *testing.T) {
+	dir := realTemp(t)
+	path := filepath.Join(dir, "coordination/execution.yaml")
+	calls := 0
+	meanwhile := func(ctx context.Context, in string, args ...string) ([]byte, error) {
+		if calls++; slices.Equal(args, []string{"symbolic-ref", "--quiet", "HEAD"}) && calls > 4 {
+			write(t, path, sample) // after the last look, before the last write
+		}
+		return onBranch("main")(ctx, in, args...)
+	}
+	_, err := run(t, dir, withGit(meanwhile))
+	refused(t, err, refusal.CodeSetupWrite, refusal.Storage, "execution.yaml", "greatminds setup")
+	if got := read(t, path); got != sample {
+		t.Fatalf("the contract became %q", got)
+	}
+	if report := done(t, dir); report.Bindings != 1 {
+		t.Fatalf("the next setup takes it as it stands: %+v", report)
 	}
 }
 

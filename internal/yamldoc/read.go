@@ -89,20 +89,33 @@ func (s *source) reportSyntax(f *Faults, err error) {
 		"not valid YAML from here on: %s", message)
 }
 
+// Bounds of the search for the first broken line: bytes parsed in all, and how many lines a
+// construct may stay open (a quoted text, a bracket) before it counts as broken for good.
+const (
+	searchBytes = 1 << 20
+	searchOpen  = 40
+)
+
 // firstBrokenLine returns the line after the longest run of whole lines that still parses. It
-// searches within a fixed budget of parsed bytes and returns guess when that runs out early.
+// looks around guess, the parser's own opinion, which is exact for some faults and the beginning
+// of the broken block for others, and returns guess when the bounds do not suffice.
 func (s *source) firstBrokenLine(guess int) int {
-	budget := 2 << 20
-	good := -1
-	for n := 0; n < len(s.starts) && budget > 0; n++ {
-		head := s.upTo(n)
+	guess = min(guess, len(s.starts))
+	budget := searchBytes
+	parses := func(lines int) bool {
+		head := s.upTo(lines)
 		budget -= len(head) + 512
-		if err := decode(yaml.NewDecoder(bytes.NewReader(head)), new(yaml.Node)); err == nil || errors.Is(err, io.EOF) {
+		err := decode(yaml.NewDecoder(bytes.NewReader(head)), new(yaml.Node))
+		return err == nil || errors.Is(err, io.EOF)
+	}
+	good := guess - 1
+	for good > 0 && budget > 0 && !parses(good) {
+		good = max(0, good-searchOpen/4)
+	}
+	for n := good + 1; n < len(s.starts) && n-good <= searchOpen && budget > 0; n++ {
+		if parses(n) {
 			good = n
 		}
 	}
-	if good < 0 || budget <= 0 {
-		return min(guess, len(s.starts))
-	}
-	return good + 1
+	return max(good+1, guess)
 }

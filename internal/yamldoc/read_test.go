@@ -65,6 +65,7 @@ func TestEachFaultIsRefusedAtItsPlace(t *testing.T) {
 		{"open bracket", "x: 1\na: [1,\nb: 2\n", "f:2:1: not valid YAML from here on"},
 		{"open quote", "x: 1\na: \"b\nc: 2\n", "f:2:1: not valid YAML from here on"},
 		{"colon in text", "x: 1\na: b: c\n", "f:2:1: not valid YAML from here on"},
+		{"a fault far from the beginning of its block", manyKeys(200) + " k: 1\n" + manyKeys(200), "f:201:2: not valid YAML from here on"},
 		{"too deep", strings.Repeat("[", 33) + strings.Repeat("]", 33), "f:1:33: [0]"},
 		{"too deep by far", strings.Repeat("[", 100_000), "not valid YAML from here on"},
 		{"too long", "a: " + strings.Repeat("x", 1<<20), "f: the file has 1048579 bytes, but 1048576 are the limit"},
@@ -79,6 +80,14 @@ func TestEachFaultIsRefusedAtItsPlace(t *testing.T) {
 			t.Fatalf("got %q, want a fault with %q", got, c.want)
 		})
 	}
+}
+
+func manyKeys(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "k%d: {a: [1, 2]}\n", i)
+	}
+	return b.String()
 }
 
 // show is a short form of a tree: kinds and texts.
