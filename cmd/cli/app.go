@@ -143,8 +143,14 @@ type usageError struct {
 	err error
 }
 
+// Error says what is wrong.
 func (u *usageError) Error() string { return u.err.Error() }
+
+// Unwrap returns the cause.
 func (u *usageError) Unwrap() error { return u.err }
+
+// Usage is the error of a wrong command line, for commands that another package adds.
+func Usage(cmd *cobra.Command, format string, args ...any) error { return usage(cmd, format, args...) }
 
 func usage(cmd *cobra.Command, format string, args ...any) error {
 	return &usageError{cmd: cmd, err: fmt.Errorf(format, args...)}

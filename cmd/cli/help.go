@@ -30,6 +30,9 @@ Exit status:
 {{with index .Annotations "exit"}}{{.}}{{else}}  0 done, 2 wrong usage.{{end}}
 `
 
+// Exits documents the exit statuses of a command that another package adds.
+func Exits(cmd *cobra.Command, text string) *cobra.Command { return exits(cmd, text) }
+
 // exits documents a command's exit statuses in its help.
 func exits(cmd *cobra.Command, text string) *cobra.Command {
 	cmd.Annotations = map[string]string{"exit": text}

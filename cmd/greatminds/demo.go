@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 
 	"greatminds/cmd/cli"
@@ -20,11 +18,11 @@ func demoCommand(w cli.World) *cobra.Command {
 			"and lets coordd take it through developer, tester, reviewer and merge. The agents are scripted;\n" +
 			"with --agent a real ACP agent is used. Nothing is left running or, without --keep, on disk.",
 		Example: "  greatminds demo\n  greatminds demo --keep\n  greatminds demo --agent opencode acp",
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			if realAgent == (len(args) > 0) {
 				return nil
 			}
-			return errors.New("--agent takes the agent's argv after it, and nothing else takes arguments")
+			return cli.Usage(cmd, "--agent takes the agent's argv after it, and nothing else takes arguments")
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return demo.Run(cmd.Context(), demo.Options{CLI: []string{w.Exe}, Agent: args, Keep: keep, Out: w.Stdout,
@@ -34,7 +32,7 @@ func demoCommand(w cli.World) *cobra.Command {
 	cmd.Flags().SetInterspersed(false)
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave the sample project on disk")
 	cmd.Flags().BoolVar(&realAgent, "agent", false, "use the real ACP agent whose `argv` follows")
-	return cmd
+	return cli.Exits(cmd, "  0 the task was merged, 1 it was not, or git or go is missing, 2 wrong usage,\n  130 interrupted.")
 }
 
 // names lists what a real agent may need of the environment: all of it, as in a terminal.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"time"
 
+	"greatminds/commands"
 	"greatminds/contract"
 	"greatminds/internal/durable"
 	"greatminds/internal/execgate"
@@ -55,9 +56,18 @@ func (f Files) env() (*Env, error) {
 	}
 	return &Env{
 		Project: f.Project, Contract: agreed, Schema: schema, Now: f.Now, files: view,
-		Tree: tasks.Open(f.Project, schema, durable.NewDisk(nil), f.Now),
+		Tree:     tasks.Open(f.Project, schema, durable.NewDisk(nil), f.Now),
+		Commands: reader{commands.Reader{Dir: f.Project.StoreDir()}},
 		Dispatch: func(v *runstore.View, found []tasks.Found) status.Dispatch {
 			return f.Dispatch(agreed, schema, v, found)
 		},
 	}, nil
+}
+
+// reader previews output, and requests nothing.
+type reader struct{ commands.Reader }
+
+// Admit refuses: a request needs the daemon.
+func (reader) Admit(context.Context, *runstore.Run, contract.Command, runstore.CommandID) (*runstore.Command, error) {
+	return nil, refusal.New(refusal.CodeDaemonSilent, "start the daemon", "no daemon takes the request")
 }
