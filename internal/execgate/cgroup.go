@@ -64,18 +64,3 @@ func groupOf(mark string) string {
 	sum := sha256.Sum256([]byte(mark))
 	return filepath.Join(parent, "greatminds-"+hex.EncodeToString(sum[:8]))
 }
-
-// killGroup sends SIGKILL to every member at once. It is best effort: whether anything is left is
-// proven elsewhere.
-func killGroup(dir string) {
-	if dir != "" {
-		_ = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0)
-	}
-}
-
-// removeGroup takes an empty group away; one that holds a survivor stays.
-func removeGroup(dir string) {
-	if dir != "" {
-		_ = unix.Rmdir(dir)
-	}
-}

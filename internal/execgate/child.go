@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"greatminds/internal/execgate/entry"
+	"greatminds/internal/execgate/keep"
+	"greatminds/internal/execgate/proc"
 )
 
 // Launch says what to start. Nothing of the daemon's own environment is added.
@@ -222,11 +224,11 @@ func (c *Child) come(ctx context.Context) error {
 	}
 	c.process, err = identify(up.pid, up.pidfd, c.hold.pid)
 	if err != nil {
-		closeFD(up.pidfd)
+		proc.CloseFD(up.pidfd)
 		return err
 	}
 	c.hold.expect(c.process)
-	file, err := pollable(up.pidfd)
+	file, err := proc.Pollable(up.pidfd)
 	if err != nil {
 		return err
 	}
@@ -251,7 +253,7 @@ func (h *hold) discard(ctx context.Context) error {
 	_, err := h.stop(ctx, Grace{})
 	select {
 	case late := <-h.up:
-		closeFD(late.pidfd)
+		proc.CloseFD(late.pidfd)
 	default:
 	}
 	return err
@@ -260,20 +262,20 @@ func (h *hold) discard(ctx context.Context) error {
 // identify reads the identities of gate and keeper. Both are unreaped children, so their pids are
 // their own; a gate that has been killed meanwhile is lost.
 func identify(pid, pidfd, keeper int) (Process, error) {
-	stat, err := readStat(pid)
+	stat, err := proc.ReadStat(pid)
 	if err != nil {
 		return Process{}, fmt.Errorf("execgate: identity of the gate: %w", errors.Join(ErrGateLost, err))
 	}
-	p, err := pinned{fd: pidfd, stat: stat}.identity()
+	p, err := proc.Pin{FD: pidfd, Stat: stat}.Identity()
 	if err != nil {
 		return Process{}, fmt.Errorf("execgate: identity of the gate: %w", err)
 	}
-	pin, err := pinProcess(keeper)
+	pin, err := proc.PinPID(keeper)
 	if err != nil {
 		return Process{}, fmt.Errorf("execgate: identity of the keeper: %w", errors.Join(ErrGateLost, err))
 	}
-	defer closeFD(pin.fd)
-	k, err := pin.identity()
+	defer proc.CloseFD(pin.FD)
+	k, err := pin.Identity()
 	if err != nil {
 		return Process{}, fmt.Errorf("execgate: identity of the keeper: %w", err)
 	}
@@ -295,7 +297,7 @@ func (c *Child) watch(pidfd *os.File) {
 		case <-ctx.Done():
 		}
 	}()
-	err := awaitPidfd(ctx, pidfd)
+	err := proc.Await(ctx, pidfd)
 	cancel()
 	<-stop
 	if err != nil {
@@ -315,7 +317,7 @@ func (c *Child) lastLook(pidfd *os.File) error {
 	}
 	err = ErrUnknown
 	_ = raw.Control(func(fd uintptr) { // fails only on a closed file
-		if !alive(int(fd)) {
+		if !proc.Alive(int(fd)) {
 			err = nil
 		}
 	})
@@ -348,7 +350,7 @@ func (c *Child) Open(ctx context.Context) error {
 	})
 	defer expire()
 	// Told after the exec, so that the keeper does not compete with the gate for a processor.
-	defer c.hold.tell(message{Kind: kindRecorded})
+	defer c.hold.tell(keep.Message{Kind: keep.Recorded})
 	_, err := gate.Write(c.payload)
 	_ = gate.Close() // a pipe has nothing to flush
 	var answer []byte

@@ -6,6 +6,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"greatminds/internal/execgate/proc"
 )
 
 // BecomeSubreaper makes this process the parent of every descendant whose own parent ends, so
@@ -63,22 +65,22 @@ func (f *registry) expectStrays() {
 
 // adopted pins the living orphans of dead keepers, except those that carry the mark of a launch
 // whose own keeper is still being waited for.
-func (f *registry) adopted(mark string) []pinned {
+func (f *registry) adopted(mark string) []proc.Pin {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	others := map[string]bool{}
 	for _, m := range f.keepers {
 		others[m] = m != mark && m != ""
 	}
-	var pins []pinned
+	var pins []proc.Pin
 	for _, pid := range f.orphansLocked() {
-		pin, err := pinProcess(pid)
+		pin, err := proc.PinPID(pid)
 		if err != nil {
 			continue
 		}
 		// An environment that cannot be read is no reason to spare an orphan.
-		if m, _ := markOf(pid); pin.stat.parent != os.Getpid() || others[m] {
-			closeFD(pin.fd)
+		if m, _ := proc.MarkOf(pid); pin.Stat.Parent != os.Getpid() || others[m] {
+			proc.CloseFD(pin.FD)
 			continue
 		}
 		pins = append(pins, pin)
@@ -95,7 +97,7 @@ func (f *registry) reap() {
 
 func (f *registry) reapLocked() {
 	for _, pid := range f.orphansLocked() {
-		if st, err := readStat(pid); err == nil && st.state == 'Z' {
+		if st, err := proc.ReadStat(pid); err == nil && st.State == 'Z' {
 			// It is our child, so the pid is its own until this call.
 			_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
 		}
@@ -103,7 +105,7 @@ func (f *registry) reapLocked() {
 }
 
 func (f *registry) orphansLocked() []int {
-	kids, err := children(os.Getpid())
+	kids, err := proc.Children(os.Getpid())
 	if err != nil {
 		return nil
 	}
@@ -116,7 +118,7 @@ func (f *registry) orphansLocked() []int {
 		if _, keeper := f.keepers[pid]; keeper {
 			continue
 		}
-		if st, err := readStat(pid); err == nil && st.session != own {
+		if st, err := proc.ReadStat(pid); err == nil && st.Session != own {
 			orphans = append(orphans, pid)
 		}
 	}

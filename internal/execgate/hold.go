@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"greatminds/internal/execgate/entry"
+	"greatminds/internal/execgate/keep"
+	"greatminds/internal/execgate/proc"
 )
 
 const (
@@ -69,7 +71,7 @@ func spawnKeeper(role, mark string, stdio [3]*os.File, pipes []*os.File) (*hold,
 	if err != nil {
 		return nil, err
 	}
-	defer closeFD(theirs)
+	defer proc.CloseFD(theirs)
 	files := []uintptr{stdio[0].Fd(), stdio[1].Fd(), stdio[2].Fd(), uintptr(theirs)}
 	for _, pipe := range pipes {
 		files = append(files, pipe.Fd())
@@ -90,7 +92,7 @@ func spawnKeeper(role, mark string, stdio [3]*os.File, pipes []*os.File) (*hold,
 		_ = control.Close() // nobody is at the other end
 		return nil, fmt.Errorf("execgate: start of a keeper: %w", err)
 	}
-	file, err := pollable(pidfd)
+	file, err := proc.Pollable(pidfd)
 	if err != nil { // cannot be awaited: end of file on the channel ends it
 		_ = control.Close()
 		return nil, err
@@ -128,7 +130,7 @@ func controlPair() (*net.UnixConn, int, error) {
 	conn, err := net.FileConn(file)
 	_ = file.Close() // FileConn has its own descriptor
 	if err != nil {
-		closeFD(pair[1])
+		proc.CloseFD(pair[1])
 		return nil, -1, fmt.Errorf("execgate: control channel: %w", err)
 	}
 	return conn.(*net.UnixConn), pair[1], nil
@@ -148,8 +150,8 @@ func (h *hold) monitor() {
 }
 
 // listen reads the channel to its end and returns the keeper's last word, or nil.
-func (h *hold) listen() *message {
-	data, oob := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(4))
+func (h *hold) listen() *keep.Message {
+	data, oob := make([]byte, keep.MaxMessage), make([]byte, unix.CmsgSpace(4))
 	for {
 		n, oobn, _, _, err := h.control.ReadMsgUnix(data, oob)
 		if errors.Is(err, unix.ECONNRESET) {
@@ -158,28 +160,28 @@ func (h *hold) listen() *message {
 		if err != nil || n == 0 {
 			return nil
 		}
-		m, err := parseMessage(data[:n])
+		m, err := keep.ParseMessage(data[:n])
 		if err != nil {
 			return nil // then it is no keeper, and lost
 		}
 		switch m.Kind {
-		case kindUp, kindFailed:
+		case keep.Up, keep.Failed:
 			h.answer(m, oob[:oobn])
-		case kindExit:
+		case keep.Exit:
 			status := syscall.WaitStatus(m.Status)
 			h.mu.Lock()
 			h.status, h.natural = &status, m.Natural
 			h.beginLocked()
 			h.mu.Unlock()
-		case kindEmpty:
+		case keep.Empty:
 			return &m
 		}
 	}
 }
 
-func (h *hold) answer(m message, oob []byte) {
+func (h *hold) answer(m keep.Message, oob []byte) {
 	a := started{pid: m.PID, pidfd: -1}
-	if m.Kind == kindFailed {
+	if m.Kind == keep.Failed {
 		a.err = &ExecError{Errno: m.Errno, Path: m.Path}
 	} else if fd, err := oneRight(oob); err != nil {
 		a.err = err
@@ -192,7 +194,7 @@ func (h *hold) answer(m message, oob []byte) {
 	select {
 	case h.up <- a:
 	default: // a second answer is none
-		closeFD(a.pidfd)
+		proc.CloseFD(a.pidfd)
 	}
 }
 
@@ -219,19 +221,19 @@ func (h *hold) reapKeeper() {
 func (h *hold) keeperEnds(limit time.Duration) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	return awaitPidfd(ctx, h.pidfd) == nil
+	return proc.Await(ctx, h.pidfd) == nil
 }
 
 func (h *hold) killKeeper() {
 	raw, err := h.pidfd.SyscallConn()
 	if err == nil {
 		// Fails when it is gone already, which is what was wanted.
-		_ = raw.Control(func(fd uintptr) { _ = signalPidfd(int(fd), syscall.SIGKILL) })
+		_ = raw.Control(func(fd uintptr) { _ = proc.Signal(int(fd), syscall.SIGKILL) })
 	}
 }
 
 // finish sets the outcome: from the keeper's last word, or by ending the tree it left behind.
-func (h *hold) finish(last *message) {
+func (h *hold) finish(last *keep.Message) {
 	h.mu.Lock()
 	process, kill, group := h.process, h.kill, ""
 	if h.grouped {
@@ -284,7 +286,7 @@ func (h *hold) expect(p Process) {
 
 // tell sends one message. It fails only when the keeper is gone or was stopped, and either is
 // found out by waiting for its end.
-func (h *hold) tell(m message) {
+func (h *hold) tell(m keep.Message) {
 	data, err := json.Marshal(m)
 	if err != nil {
 		panic(fmt.Sprintf("execgate: message %+v: %v", m, err)) // plain numbers and strings
@@ -303,7 +305,7 @@ func (h *hold) stop(ctx context.Context, g Grace) (Ending, error) {
 		g.Term = 0
 	}
 	h.noteStop(g.Kill)
-	h.tell(message{Kind: kindStop, Term: max(g.Term, 0), Kill: g.Kill})
+	h.tell(keep.Message{Kind: keep.Stop, Term: max(g.Term, 0), Kill: g.Kill})
 	limit := time.NewTimer(max(g.Term, 0) + g.Kill + answerLimit)
 	defer limit.Stop()
 	cut := ctx.Done()
@@ -313,7 +315,7 @@ func (h *hold) stop(ctx context.Context, g Grace) (Ending, error) {
 			return h.result()
 		case <-cut:
 			cut = nil
-			h.tell(message{Kind: kindStop, Kill: g.Kill})
+			h.tell(keep.Message{Kind: keep.Stop, Kill: g.Kill})
 			limit.Reset(g.Kill + answerLimit)
 		case <-limit.C:
 			h.killKeeper()

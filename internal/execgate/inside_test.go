@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"greatminds/internal/execgate/entry"
+	"greatminds/internal/execgate/keep"
 	"greatminds/internal/refusal"
 )
 
@@ -37,58 +38,6 @@ func TestReleaseBelowTheFloorIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestParseStat(t *testing.T) {
-	const rest = " S 41 42 43 0 -1 4194560 75 0 0 0 0 0 0 0 20 0 1 0 248219 2990080 393"
-	for _, c := range []struct {
-		name, line string
-		want       procStat
-		ok         bool
-	}{
-		{"plain", "40 (sh)" + rest, procStat{40, 41, 42, 43, 'S', 248219}, true},
-		{"brackets, spaces and lines in the name", "40 (a) Z 1 (\n)" + rest, procStat{40, 41, 42, 43, 'S', 248219}, true},
-		{"no name", "40 S 41", procStat{}, false},
-		{"short", "40 (sh) S 41 42 43", procStat{}, false},
-		{"no number", "40 (sh)" + strings.Replace(rest, "248219", "x", 1), procStat{}, false},
-		{"negative start", "40 (sh)" + strings.Replace(rest, "248219", "-1", 1), procStat{}, false},
-		{"empty", "", procStat{}, false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			got, err := parseStat([]byte(c.line))
-			if got != c.want || (err == nil) != c.ok {
-				t.Errorf("got %+v, %v, want %+v", got, err, c.want)
-			}
-		})
-	}
-}
-
-func FuzzParseStat(f *testing.F) {
-	if own, err := os.ReadFile("/proc/self/stat"); err == nil {
-		f.Add(own)
-	}
-	f.Add([]byte("1 (a) b) S 1 2 3 0 -1 4194560 75 0 0 0 0 0 0 0 20 0 1 0 5"))
-	f.Add([]byte("1 () "))
-	f.Fuzz(func(t *testing.T, line []byte) {
-		st, err := parseStat(line)
-		if err == nil && (st.pid <= 0 || st.parent < 0 || !strings.HasPrefix(strings.TrimSpace(string(line)), strconv.Itoa(st.pid)) && line[0] != '+' && line[0] != '0') {
-			t.Errorf("%q became %+v", line, st)
-		}
-		if err != nil && st != (procStat{}) {
-			t.Errorf("%q: error %v and %+v", line, err, st)
-		}
-	})
-}
-
-func FuzzParseMessage(f *testing.F) {
-	f.Add([]byte(`{"kind":"up","pid":5,"grouped":true}`))
-	f.Add([]byte(`{"kind":"stop","term":1000,"kill":5}`))
-	f.Add([]byte(`{"kind":"empty","survivors":[{"pid":1}]}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if m, err := parseMessage(data); err != nil && m.Kind != "" {
-			t.Errorf("%q: error %v and a message %+v", data, err, m)
-		}
-	})
-}
-
 func FuzzDecodeStatus(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("R"))
@@ -104,25 +53,6 @@ func FuzzDecodeStatus(f *testing.F) {
 			t.Errorf("%q names %q", data, fault.Path)
 		}
 	})
-}
-
-func TestChildrenByScanAgreesWithTheKernelsList(t *testing.T) {
-	c, err := Start(t.Context(), Launch{Argv: []string{"/bin/true"}, Dir: "/", Mark: t.Name()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := c.Abandon(context.Background()); err != nil {
-			t.Error(err)
-		}
-	}()
-	for _, pid := range []int{os.Getpid(), c.Process().Keeper.PID} {
-		listed, err := children(pid)
-		scanned, scanErr := childrenByScan(pid)
-		if err != nil || scanErr != nil || len(listed) != 1 || len(scanned) != 1 || listed[0] != scanned[0] {
-			t.Errorf("of %d: listed %v, %v; scanned %v, %v", pid, listed, err, scanned, scanErr)
-		}
-	}
 }
 
 func TestSurvivorsAreNamed(t *testing.T) {
@@ -181,8 +111,8 @@ func TestAGroupWithoutDelegationIsNotTouched(t *testing.T) {
 	if got := groupOf(""); got != "" {
 		t.Errorf("a launch without mark has group %q", got)
 	}
-	killGroup("")
-	removeGroup("")
+	keep.KillGroup("")
+	keep.RemoveGroup("")
 }
 
 func TestRoleVariablesAreNotInherited(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"greatminds/internal/execgate/proc"
 	"greatminds/internal/refusal"
 )
 
@@ -63,7 +64,7 @@ func checkPidfd() error {
 	fd, err := unix.PidfdOpen(os.Getpid(), 0)
 	if err == nil {
 		err = unix.PidfdSendSignal(fd, 0, nil, 0)
-		closeFD(fd)
+		proc.CloseFD(fd)
 	}
 	if err == nil {
 		return nil
@@ -77,12 +78,12 @@ func checkPidfd() error {
 }
 
 func checkProc() error {
-	st, err := readStat(os.Getpid())
-	if err == nil && st.pid != os.Getpid() {
-		err = fmt.Errorf("/proc shows pid %d for our pid %d", st.pid, os.Getpid())
+	st, err := proc.ReadStat(os.Getpid())
+	if err == nil && st.PID != os.Getpid() {
+		err = fmt.Errorf("/proc shows pid %d for our pid %d", st.PID, os.Getpid())
 	}
 	if err == nil {
-		_, err = bootID()
+		_, err = proc.BootID()
 	}
 	if err == nil {
 		return nil

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"greatminds/internal/execgate/keep"
+	"greatminds/internal/execgate/proc"
 )
 
 // ErrSurvivors is wrapped when part of a tree could not be ended, because it belongs to another
@@ -29,9 +32,9 @@ const killRound = 20 * time.Millisecond
 // their descendants.
 func endOrphans(p Process, mark, group string, kill time.Duration) (Ending, error) {
 	deadline := time.Now().Add(kill)
-	search := func() ([]pinned, error) {
+	search := func() ([]proc.Pin, error) {
 		pins := family.adopted(mark)
-		own, life, err := find(p)
+		own, life, err := proc.Find(p)
 		if life == Alive {
 			pins = append(pins, own)
 		}
@@ -40,78 +43,47 @@ func endOrphans(p Process, mark, group string, kill time.Duration) (Ending, erro
 		}
 		return withDescendants(pins, mark), err
 	}
-	defer removeGroup(group)
+	defer keep.RemoveGroup(group)
 	return endPins(search, p.PID, deadline, func() {
-		killGroup(group)
+		keep.KillGroup(group)
 		family.reap()
 	})
 }
 
 // endPins kills what search finds until two searches in a row find nothing, or the deadline has
 // passed. between runs after each pass.
-func endPins(search func() ([]pinned, error), own int, deadline time.Time, between func()) (Ending, error) {
-	signalled := roll{}
+func endPins(search func() ([]proc.Pin, error), own int, deadline time.Time, between func()) (Ending, error) {
+	signalled := proc.Roll{}
 	for quiet := 0; ; {
 		pins, err := search()
-		signalled.send(pins, syscall.SIGKILL)
+		signalled.Send(pins, syscall.SIGKILL)
 		between()
-		waitAny(fdsOf(pins), killRound)
-		left := living(pins)
+		proc.WaitAny(pins, killRound)
 		expired := time.Now().After(deadline)
 		quiet++
 		if len(pins) > 0 {
 			quiet = 0
 		}
 		if quiet == 2 || expired {
-			e := Ending{Ended: signalled.without(own), Survivors: survivors(left)}
-			closePins(pins)
+			e := Ending{Ended: signalled.Without(own), Survivors: proc.Identities(pins)}
+			proc.ClosePins(pins)
 			between()
 			return e, err
 		}
-		closePins(pins)
+		proc.ClosePins(pins)
 	}
-}
-
-// living are those of the pins that have not ended yet.
-func living(pins []pinned) []pinned {
-	var left []pinned
-	for _, pin := range pins {
-		if alive(pin.fd) {
-			left = append(left, pin)
-		}
-	}
-	return left
-}
-
-func fdsOf(pins []pinned) []int {
-	fds := make([]int, len(pins))
-	for i, pin := range pins {
-		fds[i] = pin.fd
-	}
-	return fds
-}
-
-// without counts the members that were signalled, one pid left out.
-func (r roll) without(own int) int {
-	n := 0
-	for m := range r {
-		if m.pid != own {
-			n++
-		}
-	}
-	return n
 }
 
 // withDescendants adds whoever carries the mark, and the descendants of all; each once.
-func withDescendants(roots []pinned, mark string) []pinned {
+func withDescendants(roots []proc.Pin, mark string) []proc.Pin {
 	seen := map[int]bool{os.Getpid(): true}
-	var all []pinned
-	add := func(pin pinned) bool {
-		if seen[pin.stat.pid] {
-			closeFD(pin.fd)
+	var all []proc.Pin
+	add := func(pin proc.Pin) bool {
+		if seen[pin.Stat.PID] {
+			proc.CloseFD(pin.FD)
 			return false
 		}
-		seen[pin.stat.pid] = true
+		seen[pin.Stat.PID] = true
 		all = append(all, pin)
 		return true
 	}
@@ -119,7 +91,7 @@ func withDescendants(roots []pinned, mark string) []pinned {
 		if !add(root) {
 			continue
 		}
-		for _, pin := range walk(root.stat.pid, root.fd) {
+		for _, pin := range proc.Walk(root.Stat.PID, root.FD) {
 			add(pin)
 		}
 	}
@@ -128,26 +100,26 @@ func withDescendants(roots []pinned, mark string) []pinned {
 
 // marked pins every living process whose environment carries the mark. Processes of another uid
 // cannot be read, and are not ours to end.
-func marked(mark string) []pinned {
+func marked(mark string) []proc.Pin {
 	if mark == "" {
 		return nil
 	}
-	pids, err := processes()
+	pids, err := proc.All()
 	if err != nil {
 		return nil // Supported has seen /proc; the other ways of searching remain
 	}
-	var pins []pinned
+	var pins []proc.Pin
 	for _, pid := range pids {
-		if m, err := markOf(pid); err != nil || m != mark || pid == os.Getpid() {
+		if m, err := proc.MarkOf(pid); err != nil || m != mark || pid == os.Getpid() {
 			continue
 		}
-		pin, err := pinProcess(pid)
+		pin, err := proc.PinPID(pid)
 		if err != nil {
 			continue
 		}
 		// Read again under the pin: the first look may have been at another process.
-		if m, err := markOf(pid); err != nil || m != mark || !alive(pin.fd) {
-			closeFD(pin.fd)
+		if m, err := proc.MarkOf(pid); err != nil || m != mark || !proc.Alive(pin.FD) {
+			proc.CloseFD(pin.FD)
 			continue
 		}
 		pins = append(pins, pin)

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"greatminds/internal/execgate/entry"
+	"greatminds/internal/execgate/proc"
 )
 
 // Outer keeps strangers from becoming children of the daemon. Where this process is PID 1 of a
@@ -27,7 +28,7 @@ func Outer() {
 }
 
 func hasChildren() bool {
-	kids, err := children(os.Getpid())
+	kids, err := proc.Children(os.Getpid())
 	return err == nil && len(kids) > 0
 }
 
@@ -56,7 +57,7 @@ func outer() int {
 		select {
 		case <-ended:
 		case s := <-signals:
-			_ = signalPidfd(pidfd, s.(syscall.Signal)) // it may have ended; the next look says so
+			_ = proc.Signal(pidfd, s.(syscall.Signal)) // it may have ended; the next look says so
 		}
 	}
 }

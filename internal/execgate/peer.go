@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"greatminds/internal/execgate/proc"
 )
 
 // Peer is the process at the other end of a Unix socket.
@@ -43,7 +45,7 @@ func PeerOf(conn *net.UnixConn) (Peer, error) {
 		return Peer{}, fmt.Errorf("execgate: peer: %w", err)
 	}
 	if pidfdErr == nil {
-		defer closeFD(pidfd)
+		defer proc.CloseFD(pidfd)
 	} else {
 		pidfd = -1
 	}
@@ -64,19 +66,19 @@ func PeerOf(conn *net.UnixConn) (Peer, error) {
 // 6.5) the pin is made here, and the peer's start is compared before and after.
 func peerDescends(pid, pidfd int) (bool, error) {
 	if pidfd < 0 {
-		pin, err := pinProcess(pid)
+		pin, err := proc.PinPID(pid)
 		if err != nil {
 			return false, fmt.Errorf("%w: pid %d: %w", ErrUnknown, pid, err)
 		}
-		defer closeFD(pin.fd)
-		pidfd = pin.fd
+		defer proc.CloseFD(pin.FD)
+		pidfd = pin.FD
 	}
 	descends, err := Descends(pid, os.Getpid())
 	if err != nil {
 		return false, err
 	}
 	// The line belongs to the pinned process only if that one still held its pid.
-	if !alive(pidfd) {
+	if !proc.Alive(pidfd) {
 		return false, fmt.Errorf("%w: pid %d has ended", ErrUnknown, pid)
 	}
 	return descends, nil
@@ -92,12 +94,12 @@ const maxDescent = 4096
 // itself. Parents end and hand their children on while one reads, so two readings in a row must
 // agree, start times included. An error wraps [ErrUnknown].
 func Descends(pid, ancestor int) (bool, error) {
-	var before []procStat
+	var before []proc.Stat
 	var last error
 	for range descentTries {
 		line, err := descent(pid, ancestor)
 		if err == nil && before != nil && slices.Equal(before, line) {
-			return line[len(line)-1].parent == ancestor, nil
+			return line[len(line)-1].Parent == ancestor, nil
 		}
 		before, last = line, err
 		if err != nil {
@@ -108,20 +110,20 @@ func Descends(pid, ancestor int) (bool, error) {
 }
 
 // descent reads from pid upwards to the child of ancestor, or to the top.
-func descent(pid, ancestor int) ([]procStat, error) {
-	var line []procStat
+func descent(pid, ancestor int) ([]proc.Stat, error) {
+	var line []proc.Stat
 	for len(line) < maxDescent {
-		st, err := readStat(pid)
+		st, err := proc.ReadStat(pid)
 		if err != nil {
 			return nil, err
 		}
-		st.state = 0 // running or sleeping changes between two looks and means nothing
+		st.State = 0 // running or sleeping changes between two looks and means nothing
 		line = append(line, st)
 		// Parent 0 is the top of the namespace, or a parent outside of it.
-		if st.parent == ancestor || st.parent == 0 {
+		if st.Parent == ancestor || st.Parent == 0 {
 			return line, nil
 		}
-		pid = st.parent
+		pid = st.Parent
 	}
 	return nil, fmt.Errorf("more than %d ancestors", maxDescent)
 }

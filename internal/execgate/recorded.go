@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"syscall"
 	"time"
+
+	"greatminds/internal/execgate/keep"
+	"greatminds/internal/execgate/proc"
 )
 
 // orphanKeeperLimit is what a keeper whose daemon died gets to end its tree by itself. It needs
@@ -26,7 +29,7 @@ func EndRecorded(ctx context.Context, p Process, mark string, g Grace) (Ending, 
 	if g.Kill <= 0 {
 		g.Kill = defaultKill
 	}
-	boot, err := bootID()
+	boot, err := proc.BootID()
 	if err != nil {
 		return Ending{}, fmt.Errorf("%w: boot id: %w", ErrUnknown, err)
 	}
@@ -38,13 +41,13 @@ func EndRecorded(ctx context.Context, p Process, mark string, g Grace) (Ending, 
 			return Ending{}, err
 		}
 	}
-	search := func() ([]pinned, error) { return recordedTree(p, mark) }
+	search := func() ([]proc.Pin, error) { return recordedTree(p, mark) }
 	signalled, err := politely(ctx, search, g.Term)
 	if err != nil {
 		return Ending{}, err
 	}
 	e, err := endPins(search, p.PID, time.Now().Add(g.Kill), func() {
-		killGroup(groupOf(mark))
+		keep.KillGroup(groupOf(mark))
 		family.reap()
 	})
 	e.How, e.Took = HowGone, time.Since(begun)
@@ -59,28 +62,28 @@ func EndRecorded(ctx context.Context, p Process, mark string, g Grace) (Ending, 
 
 // awaitKeeper gives a keeper that still lives the time to do its work.
 func awaitKeeper(ctx context.Context, keeper Process) error {
-	pin, life, err := find(keeper)
+	pin, life, err := proc.Find(keeper)
 	if life != Alive {
 		return err
 	}
-	file, err := pollable(pin.fd)
+	file, err := proc.Pollable(pin.FD)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = file.Close() }() // only polled
 	ctx, cancel := context.WithTimeout(ctx, orphanKeeperLimit)
 	defer cancel()
-	_ = awaitPidfd(ctx, file) // whether it ended is looked at again
+	_ = proc.Await(ctx, file) // whether it ended is looked at again
 	return nil
 }
 
 // recordedTree pins what lives of a record. The keeper comes last: while it lives, even stopped,
 // it is the parent of every orphan of the tree, so that killing it first would lose the descent.
-func recordedTree(p Process, mark string) ([]pinned, error) {
-	var roots []pinned
+func recordedTree(p Process, mark string) ([]proc.Pin, error) {
+	var roots []proc.Pin
 	var faults []error
 	for _, record := range recordsOf(p) {
-		pin, life, err := find(record)
+		pin, life, err := proc.Find(record)
 		if life == Alive {
 			roots = append(roots, pin)
 		}
@@ -92,8 +95,8 @@ func recordedTree(p Process, mark string) ([]pinned, error) {
 	}
 	below := all[:0]
 	for _, pin := range all {
-		if pin.stat.pid == p.Keeper.PID {
-			closeFD(pin.fd)
+		if pin.Stat.PID == p.Keeper.PID {
+			proc.CloseFD(pin.FD)
 			continue
 		}
 		below = append(below, pin)
@@ -109,25 +112,25 @@ func recordsOf(p Process) []Process {
 }
 
 // politely sends one SIGTERM to what search finds and waits for all of it, within term and ctx.
-func politely(ctx context.Context, search func() ([]pinned, error), term time.Duration) (bool, error) {
+func politely(ctx context.Context, search func() ([]proc.Pin, error), term time.Duration) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(term, 0))
 	defer cancel()
 	pins, err := search()
 	if err != nil {
-		closePins(pins)
+		proc.ClosePins(pins)
 		return false, err
 	}
 	some := len(pins) > 0
 	if ctx.Err() == nil {
-		roll{}.send(pins, syscall.SIGTERM)
+		proc.Roll{}.Send(pins, syscall.SIGTERM)
 	}
 	for i, pin := range pins {
-		file, err := pollable(pin.fd)
+		file, err := proc.Pollable(pin.FD)
 		if err != nil {
-			closePins(pins[i+1:])
+			proc.ClosePins(pins[i+1:])
 			return some, err
 		}
-		_ = awaitPidfd(ctx, file) // what does not end is killed next
+		_ = proc.Await(ctx, file) // what does not end is killed next
 		_ = file.Close()          // only polled
 	}
 	return some, nil

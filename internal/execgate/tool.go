@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"greatminds/internal/execgate/entry"
+	"greatminds/internal/execgate/proc"
 )
 
 // Tool is one bounded call of a helper program.
@@ -137,7 +138,7 @@ func (r *toolRun) finish(ctx context.Context) (ToolOutput, error) {
 	var started started
 	select {
 	case started = <-r.hold.up:
-		closeFD(started.pidfd)
+		proc.CloseFD(started.pidfd)
 	case <-ctx.Done():
 	}
 	select {

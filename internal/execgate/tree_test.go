@@ -218,7 +218,7 @@ func TestAForkingTreeIsEnded(t *testing.T) {
 
 // E-239
 func TestNothingIsSignalledByBarePid(t *testing.T) {
-	for _, dir := range []string{".", "entry"} {
+	for _, dir := range []string{".", "entry", "keep", "proc"} {
 		entries, err := os.ReadDir(dir)
 		must(t, err)
 		for _, e := range entries {

@@ -5,7 +5,7 @@
 // copies of our binary one after the other, and waiting until each has set up command line,
 // HTTP and YAML packages would double its time (measured without other load, over a plain exec and
 // one fdatasync: 3.6 ms here, 5.9 ms from main of a small test binary). A gate never gets further than this package; a keeper has started its gate here and
-// goes on in package execgate, whose init takes over for good.
+// goes on in package keep, whose init takes over for good.
 //
 // A process gets its role through the variable GREATMINDS_EXECGATE, because package os, and with
 // it the command line, is not there yet. The program that the gate becomes does not see it: its
@@ -46,7 +46,7 @@ const (
 	ExitMisused      = 72
 )
 
-// Keeper is what a keeper has done when package execgate takes over.
+// Keeper is what a keeper has done when package keep takes over.
 type Keeper struct {
 	// Tool says that this keeper's program is a tool, which has no record.
 	Tool bool

@@ -133,7 +133,7 @@ func (k *Keeper) release() {
 	}
 }
 
-// report sends the "up" message of the control channel, see package execgate.
+// report sends the "up" message of the control channel, see package keep.
 func (k *Keeper) report(pidfd int) {
 	text := `{"kind":"up","pid":` + decimal(k.PID) + `,"grouped":`
 	if k.Group != "" {

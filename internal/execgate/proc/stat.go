@@ -1,4 +1,4 @@
-package execgate
+package proc
 
 import (
 	"bytes"
@@ -12,64 +12,66 @@ import (
 	"greatminds/internal/execgate/entry"
 )
 
-// procStat is the part of /proc/PID/stat that identifies a process and places it in a tree.
-type procStat struct {
-	pid, parent, group, session int
-	state                       byte
-	// start is field 22: clock ticks after boot, with a grain of 10 ms.
-	start uint64
+// Stat is the part of /proc/PID/stat that identifies a process and places it in a tree.
+type Stat struct {
+	PID, Parent, Group, Session int
+	// State is one letter, 'Z' for a zombie.
+	State byte
+	// Start is field 22: clock ticks after boot, with a grain of 10 ms.
+	Start uint64
 }
 
 var errStatForm = errors.New("malformed /proc stat line")
 
-// parseStat reads one line of /proc/PID/stat. The command name in it is chosen by the process
+// ParseStat reads one line of /proc/PID/stat. The command name in it is chosen by the process
 // and may hold spaces, brackets and line ends, so the last bracket counts.
-func parseStat(line []byte) (procStat, error) {
+func ParseStat(line []byte) (Stat, error) {
 	open, end := bytes.IndexByte(line, '('), bytes.LastIndexByte(line, ')')
 	if open < 1 || end < open {
-		return procStat{}, errStatForm
+		return Stat{}, errStatForm
 	}
 	fields := strings.Fields(string(line[end+1:]))
 	if len(fields) < 20 || len(fields[0]) != 1 {
-		return procStat{}, errStatForm
+		return Stat{}, errStatForm
 	}
-	st := procStat{state: fields[0][0]}
+	st := Stat{State: fields[0][0]}
 	for _, f := range []struct {
 		to   *int
 		text string
 	}{
-		{&st.pid, strings.TrimSpace(string(line[:open]))},
-		{&st.parent, fields[1]}, {&st.group, fields[2]}, {&st.session, fields[3]},
+		{&st.PID, strings.TrimSpace(string(line[:open]))},
+		{&st.Parent, fields[1]}, {&st.Group, fields[2]}, {&st.Session, fields[3]},
 	} {
 		n, err := strconv.Atoi(f.text)
 		if err != nil {
-			return procStat{}, errStatForm
+			return Stat{}, errStatForm
 		}
 		*f.to = n
 	}
 	start, err := strconv.ParseUint(fields[19], 10, 64)
-	if err != nil || st.pid <= 0 || st.parent < 0 {
-		return procStat{}, errStatForm
+	if err != nil || st.PID <= 0 || st.Parent < 0 {
+		return Stat{}, errStatForm
 	}
-	st.start = start
+	st.Start = start
 	return st, nil
 }
 
-func readStat(pid int) (procStat, error) {
+// ReadStat reads the line of the process that has this pid now.
+func ReadStat(pid int) (Stat, error) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return procStat{}, err
+		return Stat{}, err
 	}
-	st, err := parseStat(data)
+	st, err := ParseStat(data)
 	if err != nil {
-		return procStat{}, fmt.Errorf("/proc/%d/stat: %w", pid, err)
+		return Stat{}, fmt.Errorf("/proc/%d/stat: %w", pid, err)
 	}
 	return st, nil
 }
 
-// children lists the direct children of pid, zombies included. The kernel may leave one out
+// Children lists the direct children of pid, zombies included. The kernel may leave one out
 // while others exit, so a single empty answer is no proof.
-func children(pid int) ([]int, error) {
+func Children(pid int) ([]int, error) {
 	dir := "/proc/" + strconv.Itoa(pid) + "/task"
 	threads, err := os.ReadDir(dir)
 	if err != nil {
@@ -104,21 +106,21 @@ var childrenFile = sync.OnceValue(func() bool {
 
 // childrenByScan finds children by their parent's pid, where the kernel keeps no list.
 func childrenByScan(pid int) ([]int, error) {
-	all, err := processes()
+	all, err := All()
 	if err != nil {
 		return nil, err
 	}
 	var found []int
 	for _, candidate := range all {
-		if st, err := readStat(candidate); err == nil && st.parent == pid {
+		if st, err := ReadStat(candidate); err == nil && st.Parent == pid {
 			found = append(found, candidate)
 		}
 	}
 	return found, nil
 }
 
-// processes lists every pid that /proc shows.
-func processes() ([]int, error) {
+// All lists every pid that /proc shows.
+func All() ([]int, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil, err
@@ -137,15 +139,15 @@ func processes() ([]int, error) {
 	return pids, nil
 }
 
-// bootID is the kernel's name for this boot.
-var bootID = sync.OnceValues(func() (string, error) {
+// BootID is the kernel's name for this boot.
+var BootID = sync.OnceValues(func() (string, error) {
 	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(data)), err
 })
 
-// markOf returns the mark in the environment that pid was exec'd with, "" without one. Only
-// processes of our own uid can be read.
-func markOf(pid int) (string, error) {
+// MarkOf returns the launch's mark in the environment that pid was exec'd with, "" without one.
+// Only processes of our own uid can be read.
+func MarkOf(pid int) (string, error) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {
 		return "", err

@@ -1,4 +1,4 @@
-package execgate
+package proc
 
 import (
 	"context"
@@ -11,28 +11,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errGone is the answer for a process that has ended, zombies included.
-var errGone = errors.New("the process has ended")
+// ErrGone is the answer for a process that has ended, zombies included.
+var ErrGone = errors.New("the process has ended")
 
-// closeFD closes a descriptor that nothing was written to.
-func closeFD(fd int) { _ = unix.Close(fd) } // a failed close of a pidfd, pipe or folder loses nothing
+// CloseFD closes a descriptor that nothing was written to.
+func CloseFD(fd int) { _ = unix.Close(fd) } // a failed close of a pidfd, pipe or folder loses nothing
 
-// openPidfd returns errGone where no process has this pid. A pid that is now a thread of some
+// OpenPidfd returns ErrGone where no process has this pid. A pid that is now a thread of some
 // other process belongs to no process either.
-func openPidfd(pid int) (int, error) {
+func OpenPidfd(pid int) (int, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	switch {
 	case err == nil:
 		return fd, nil
 	case errors.Is(err, unix.ESRCH), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOENT):
-		return -1, errGone
+		return -1, ErrGone
 	}
 	return -1, fmt.Errorf("pidfd_open %d: %w", pid, err)
 }
 
-// exited says whether the process behind a pidfd has ended, reaped or not. A leader thread that
+// Exited says whether the process behind a pidfd has ended, reaped or not. A leader thread that
 // ended while others run is no end.
-func exited(fd int) (bool, error) {
+func Exited(fd int) (bool, error) {
 	for {
 		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 		_, err := unix.Poll(fds, 0)
@@ -46,31 +46,40 @@ func exited(fd int) (bool, error) {
 	}
 }
 
-// signalPidfd sends sig; a process that has ended is errGone.
-func signalPidfd(fd int, sig syscall.Signal) error {
+// Alive says whether a pinned process still runs; -1 is this process itself.
+func Alive(fd int) bool {
+	if fd < 0 {
+		return true
+	}
+	done, err := Exited(fd)
+	return err == nil && !done
+}
+
+// Signal sends sig through a pidfd; a process that has ended is ErrGone.
+func Signal(fd int, sig syscall.Signal) error {
 	err := unix.PidfdSendSignal(fd, sig, nil, 0)
 	if errors.Is(err, unix.ESRCH) {
-		return errGone
+		return ErrGone
 	}
 	return err
 }
 
-// waitAny returns when one of the processes has ended, or after the limit.
-func waitAny(fds []int, limit time.Duration) {
-	if limit <= 0 || len(fds) == 0 {
+// WaitAny returns when one of the processes has ended, or after the limit.
+func WaitAny(pins []Pin, limit time.Duration) {
+	if limit <= 0 || len(pins) == 0 {
 		return
 	}
-	poll := make([]unix.PollFd, len(fds))
-	for i, fd := range fds {
-		poll[i] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
+	poll := make([]unix.PollFd, len(pins))
+	for i, pin := range pins {
+		poll[i] = unix.PollFd{Fd: int32(pin.FD), Events: unix.POLLIN}
 	}
 	// Interrupted or refused, the caller looks again; at least one millisecond keeps it from spinning.
 	_, _ = unix.Poll(poll, max(1, int(limit.Milliseconds())))
 }
 
-// pidfdInode returns the inode that identifies the process for this boot, nil where the kernel's
+// inode returns the inode that identifies the process for this boot, nil where the kernel's
 // pidfds have none of their own (before Linux 6.9 all share one).
-func pidfdInode(fd int) (*uint64, error) {
+func inode(fd int) (*uint64, error) {
 	var fs unix.Statfs_t
 	if err := unix.Fstatfs(fd, &fs); err != nil {
 		return nil, fmt.Errorf("fstatfs of a pidfd: %w", err)
@@ -85,18 +94,18 @@ func pidfdInode(fd int) (*uint64, error) {
 	return &st.Ino, nil
 }
 
-// pollable hands a pidfd to the runtime's poller, so that waiting costs no thread. It takes over fd.
-func pollable(fd int) (*os.File, error) {
+// Pollable hands a pidfd to the runtime's poller, so that waiting costs no thread. It takes over fd.
+func Pollable(fd int) (*os.File, error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
-		closeFD(fd)
+		CloseFD(fd)
 		return nil, fmt.Errorf("pidfd: %w", err)
 	}
 	return os.NewFile(uintptr(fd), "pidfd"), nil
 }
 
-// awaitPidfd returns nil when the process behind f has ended, and the context's or the file's
-// error before that.
-func awaitPidfd(ctx context.Context, f *os.File) error {
+// Await returns nil when the process behind a pollable pidfd has ended, and the context's or the
+// file's error before that. One caller at a time may wait on a file.
+func Await(ctx context.Context, f *os.File) error {
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return err
@@ -109,7 +118,7 @@ func awaitPidfd(ctx context.Context, f *os.File) error {
 	var failed error
 	err = raw.Read(func(fd uintptr) bool {
 		var done bool
-		done, failed = exited(int(fd))
+		done, failed = Exited(int(fd))
 		return done || failed != nil
 	})
 	if err == nil {

@@ -1,4 +1,4 @@
-package execgate
+package keep
 
 import (
 	"os"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"greatminds/internal/execgate/entry"
+	"greatminds/internal/execgate/proc"
 )
 
 const (
@@ -38,17 +39,17 @@ type keeper struct {
 	// pass is the wait between passes of SIGKILL; the next one is due at nextPass.
 	pass      time.Duration
 	nextPass  time.Time
-	signalled roll
+	signalled proc.Roll
 	group     string
 }
 
-// keeperMain runs a keeper, which has started its program, to its end.
-func keeperMain(own *entry.Keeper) int {
+// run runs a keeper, which has started its program, to its end.
+func run(own *entry.Keeper) int {
 	closeInherited(entry.StatusFD)
 	if own.Errno != 0 {
 		// A daemon that is gone needs no answer.
-		_ = sendMessage(entry.ControlFD, message{Kind: kindFailed, Errno: own.Errno, Path: own.Path})
-		removeGroup(own.Group)
+		_ = send(entry.ControlFD, Message{Kind: Failed, Errno: own.Errno, Path: own.Path})
+		RemoveGroup(own.Group)
 		return entry.ExitExecFailed
 	}
 	// Handlers, not "ignore": a keeper ends by its control channel, not by the signal that ends
@@ -58,25 +59,25 @@ func keeperMain(own *entry.Keeper) int {
 	signal.Notify(others, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	k := &keeper{
 		target: own.PID, mayReap: own.Tool, group: own.Group,
-		signalled: roll{}, pass: firstPass,
+		signalled: proc.Roll{}, pass: firstPass,
 	}
-	defer removeGroup(own.Group)
-	return k.run(ended, readControl())
+	defer RemoveGroup(own.Group)
+	return k.watch(ended, readControl())
 }
 
 // readControl yields the daemon's messages and is closed at the channel's end. Its goroutine
 // ends with the process.
-func readControl() <-chan message {
-	messages := make(chan message)
+func readControl() <-chan Message {
+	messages := make(chan Message)
 	go func() {
 		defer close(messages)
-		buffer := make([]byte, maxMessage)
+		buffer := make([]byte, MaxMessage)
 		for {
 			n, err := entry.FD(entry.ControlFD).Read(buffer)
 			if err != nil || n == 0 {
 				return
 			}
-			if m, err := parseMessage(buffer[:n]); err == nil {
+			if m, err := ParseMessage(buffer[:n]); err == nil {
 				messages <- m
 			}
 		}
@@ -84,8 +85,8 @@ func readControl() <-chan message {
 	return messages
 }
 
-// run waits for the target's end, a stop or the daemon's end, and then ends the tree.
-func (k *keeper) run(ended <-chan os.Signal, control <-chan message) int {
+// watch waits for the target's end, a stop or the daemon's end, and then ends the tree.
+func (k *keeper) watch(ended <-chan os.Signal, control <-chan Message) int {
 	timer := time.NewTimer(time.Hour)
 	for {
 		k.reap()
@@ -111,11 +112,11 @@ func (k *keeper) run(ended <-chan os.Signal, control <-chan message) int {
 	}
 }
 
-func (k *keeper) obey(m message) {
+func (k *keeper) obey(m Message) {
 	switch m.Kind {
-	case kindRecorded:
+	case Recorded:
 		k.mayReap = true
-	case kindStop:
+	case Stop:
 		k.reap() // an end that came first is no answer to the stop
 		k.end(m.Term, m.Kill)
 	}
@@ -161,7 +162,7 @@ func (k *keeper) step(now time.Time) (next time.Duration, over bool) {
 	}
 	k.killed = true
 	k.signal(syscall.SIGKILL)
-	killGroup(k.group)
+	KillGroup(k.group)
 	next = k.pass
 	k.nextPass = now.Add(next)
 	k.pass = min(2*k.pass, lastPass)
@@ -171,19 +172,19 @@ func (k *keeper) step(now time.Time) (next time.Duration, over bool) {
 // signalNew spares those that were signalled before: a second SIGTERM makes many programs give up
 // the orderly end that the first one began.
 func (k *keeper) signalNew(sig syscall.Signal) {
-	pins := walk(os.Getpid(), -1)
-	defer closePins(pins)
+	pins := proc.Walk(os.Getpid(), -1)
+	defer proc.ClosePins(pins)
 	for _, pin := range pins {
-		if !k.signalled[pin.member()] {
-			k.signalled.send([]pinned{pin}, sig)
+		if !k.signalled.Has(pin) {
+			k.signalled.Send([]proc.Pin{pin}, sig)
 		}
 	}
 }
 
 func (k *keeper) signal(sig syscall.Signal) {
-	pins := walk(os.Getpid(), -1)
-	k.signalled.send(pins, sig)
-	closePins(pins)
+	pins := proc.Walk(os.Getpid(), -1)
+	k.signalled.Send(pins, sig)
+	proc.ClosePins(pins)
 }
 
 // reap takes every zombie. Before the target is on record there is nothing else to reap: a gate
@@ -203,7 +204,7 @@ func (k *keeper) reap() {
 			return
 		}
 		if pid == k.target {
-			_ = sendMessage(entry.ControlFD, message{Kind: kindExit, Status: uint32(status), Natural: !k.ending}) // the reader sees a lost daemon
+			_ = send(entry.ControlFD, Message{Kind: Exit, Status: uint32(status), Natural: !k.ending}) // the reader sees a lost daemon
 			if !k.ending {
 				k.end(leftoverTerm, leftoverKill)
 			}
@@ -212,26 +213,26 @@ func (k *keeper) reap() {
 }
 
 // lastWord reports the end and is followed by the keeper's own.
-func (k *keeper) lastWord(left []Process) int {
-	_ = sendMessage(entry.ControlFD, message{Kind: kindEmpty, Ended: k.signalled.without(k.target), Forced: k.killed, Survivors: left}) // nobody may be left to read it
+func (k *keeper) lastWord(left []proc.Process) int {
+	_ = send(entry.ControlFD, Message{Kind: Empty, Ended: k.signalled.Without(k.target), Forced: k.killed, Survivors: left}) // nobody may be left to read it
 	return 0
 }
 
 // remaining names what the kernel still lists as ours. It is called when the proof failed, so it
 // never answers with nothing.
-func (k *keeper) remaining() []Process {
-	pins := walk(os.Getpid(), -1)
-	defer closePins(pins)
-	left := survivors(pins)
+func (k *keeper) remaining() []proc.Process {
+	pins := proc.Walk(os.Getpid(), -1)
+	defer proc.ClosePins(pins)
+	left := proc.Identities(pins)
 	if len(left) > 0 {
 		return left
 	}
-	kids, _ := children(os.Getpid()) // unreadable is as good as hidden
+	kids, _ := proc.Children(os.Getpid()) // unreadable is as good as hidden
 	for _, kid := range kids {
-		left = append(left, Process{PID: kid})
+		left = append(left, proc.Process{PID: kid})
 	}
 	if len(left) == 0 {
-		left = append(left, Process{PID: k.target})
+		left = append(left, proc.Process{PID: k.target})
 	}
 	return left
 }
