@@ -122,6 +122,9 @@ func (e *execution) turnEnded(ctx context.Context, turn transport.Turn, err erro
 	switch {
 	case err != nil:
 		return e.sessionFailed(ctx, err)
+	case turn.Gaps > 0:
+		e.outcome.what = fmt.Sprintf("%d messages of the agent were too large and are lost", turn.Gaps)
+		return e.failed(transportFailure, "MessageTooLarge", nil)
 	case turn.StopReason == "end_turn":
 		return ending{runstore.Completed, turnEnded, nil}
 	case turn.StopReason == "cancelled":

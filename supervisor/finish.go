@@ -14,18 +14,13 @@ import (
 
 // finish ends everything that belongs to a run, and only then records how the run ended.
 //
-// Order: session, the agent's whole tree, the run's command, its open questions, the state. A
+// Order: the agent's input, its whole tree, the session, the run's command, its open questions,
+// the state. A
 // tree that cannot be proven empty leaves the run active: its task must not run twice. E-240.
 func (d *Daemon) finish(ctx context.Context, e *execution, end ending) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
-	if e.session != nil {
-		if err := e.session.Close(bounded); err != nil {
-			d.log.Warn("session not closed cleanly", "run_id", e.run.ID, "err", err)
-		}
-		e.leave(bounded)
-	}
-	clean := d.endTree(bounded, e)
+	clean := d.endAgent(bounded, e)
 	e.closePipes()
 	if err := d.commands.CancelRun(bounded, e.run.ID); err != nil {
 		d.log.Error("command of the run not ended", "run_id", e.run.ID, "err", err)
@@ -44,15 +39,30 @@ func (d *Daemon) finish(ctx context.Context, e *execution, end ending) {
 		"reason", end.reason, "took", time.Since(e.began).Round(time.Millisecond), "err", end.cause)
 }
 
-// leave gives an agent whose input has ended a moment to go by itself: many save their session
-// then, and some never go.
+// endAgent closes the agent's input, ends its whole tree, and closes the conversation last, so
+// that its last words are still read. It tells whether the tree is proven empty.
+func (d *Daemon) endAgent(ctx context.Context, e *execution) bool {
+	if e.session == nil {
+		return d.endTree(ctx, e)
+	}
+	e.leave(ctx)
+	clean := d.endTree(ctx, e)
+	if err := e.session.Close(ctx); err != nil {
+		d.log.Warn("session not closed cleanly", "run_id", e.run.ID, "err", err)
+	}
+	return clean
+}
+
+// leave closes the agent's input and gives it a moment to go by itself: many save their session
+// then, some never go, and one that has stopped reading must not hold us up.
 func (e *execution) leave(ctx context.Context) {
-	timer := time.NewTimer(time.Second)
-	defer timer.Stop()
+	brief, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	// An agent that is gone, or that does not read, has no use for the end of its input.
+	_ = e.session.CloseInput(brief)
 	select {
 	case <-e.child.Ended():
-	case <-timer.C:
-	case <-ctx.Done():
+	case <-brief.Done():
 	}
 }
 

@@ -100,10 +100,10 @@ func (d *Daemon) launch(ctx context.Context, e *execution) (ending, bool) {
 // openSession makes the handshake and opens or loads the session.
 func (d *Daemon) openSession(ctx context.Context, e *execution) (ending, bool) {
 	session, err := transport.Open(ctx, d.sessionOptions(e))
+	e.session = session // also beside an error: what was counted until then belongs to the outcome
 	if err != nil {
 		return e.sessionFailed(ctx, err), false
 	}
-	e.session = session
 	if err := d.recordSession(ctx, e); err != nil {
 		return d.storeFailed(err), false
 	}
@@ -118,7 +118,9 @@ func (d *Daemon) promptTurn(ctx context.Context, e *execution) ending {
 	budget := time.Duration(e.binding.TimeoutSeconds) * time.Second
 	prompt, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
-	e.setPromptEnds(d.o.Now().Add(budget))
+	if deadline, ok := prompt.Deadline(); ok {
+		e.setPromptEnds(deadline)
+	}
 	turn, err := e.session.Prompt(prompt, e.prompt)
 	return e.turnEnded(ctx, turn, err)
 }

@@ -151,7 +151,8 @@ func (b *Broker) wait(ctx context.Context, a Asked, id runstore.PermissionID) An
 			return Answered{TimedOut: true}
 		case <-ctx.Done():
 			b.close(ctx, a, id)
-			return Answered{}
+			// The prompt's own deadline ends the callback a moment before our timer does.
+			return Answered{TimedOut: !a.PromptEnds.IsZero() && !b.Now().Before(a.PromptEnds)}
 		case <-b.Store.Failed():
 			return Answered{}
 		}
