@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"greatminds/internal/execgate"
@@ -224,7 +225,7 @@ func (r *request) authenticate() error {
 		// The same words for both, so that a guess learns nothing.
 		return refusal.New(refusal.CodeCredential, remedy, "the credential given for run %q is not valid", r.RunID)
 	}
-	if r.Role != "" && r.Role != run.Role {
+	if role := strings.ToUpper(strings.TrimSpace(r.Role)); role != "" && role != run.Role {
 		return refusal.New(refusal.CodeCredential, "unset GREATMINDS_ROLE or set it to the run's role",
 			"GREATMINDS_ROLE is %s, but run %s works as %s", r.Role, run.ID, run.Role)
 	}
