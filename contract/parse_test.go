@@ -147,6 +147,17 @@ func TestAllFaultsOfAFileComeAtOnceInItsOrder(t *testing.T) {
 	if r.Status() != refusal.Invalid || !strings.HasPrefix(r.What, "c.yaml: the execution contract is not valid (11 faults)") {
 		t.Fatalf("status %d, what %q", r.Status(), r.What)
 	}
+	// A refused mapping is still looked into, and a merge key causes no faults of its own making.
+	merged := "version: 1\nagents: &a\n  a: {transport: tcp, argv: [x], adapter_version: v, harness_version: v}\nbindings:\n  b: &b {role: NOBODY, agent: a}\n  c: {<<: *b, max_running: 0}\n"
+	r, _ = refusal.Find(parseError(t, merged))
+	got = nil
+	for _, reason := range r.Reasons {
+		got = append(got, reason.Place)
+	}
+	want = []string{"c.yaml:2:9", "c.yaml:3:18", "c.yaml:5:6", "c.yaml:5:16", "c.yaml:6:7", "c.yaml:6:11", "c.yaml:6:28"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Fatalf("places (-want +got):\n%s\n%v", d, r)
+	}
 	many := "version: 1\nagents: {}\nbindings: {}\n"
 	for i := range 70 {
 		many += fmt.Sprintf("x%d: 1\n", i)

@@ -52,9 +52,10 @@ func (r *reader) object(n *yamldoc.Node, path string, fields ...field) {
 	if !r.is(n, path, yamldoc.Mapping, "write fields below it, or {}") {
 		return
 	}
-	seen := map[string]bool{}
+	seen, whole := map[string]bool{}, true
 	for _, f := range n.Fields {
 		if f.Key.Kind != yamldoc.String {
+			whole = false // a merge key may stand for any field
 			continue
 		}
 		i := slices.IndexFunc(fields, func(x field) bool { return x.name == f.Key.Text })
@@ -66,7 +67,7 @@ func (r *reader) object(n *yamldoc.Node, path string, fields ...field) {
 		fields[i].read(f.Value, under(path, f.Key.Text))
 	}
 	for _, f := range fields {
-		if f.required && !seen[f.name] {
+		if f.required && whole && !seen[f.name] {
 			r.faults.Add(n, "add it", "%s is missing", under(path, f.name))
 		}
 	}

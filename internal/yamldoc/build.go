@@ -100,7 +100,9 @@ func (b *builder) node(y *yaml.Node, depth int) *Node {
 			b.sequence(y, n, depth)
 		}
 	}
-	if !clean {
+	// What is below a refused mapping or list is still worth checking; a refused scalar is not,
+	// since its kind is what a tag is about.
+	if !clean && y.Kind == yaml.ScalarNode {
 		n.Kind = Invalid
 	}
 	return n

@@ -23,7 +23,7 @@ var (
 	integerText  = regexp.MustCompile(`^[-+]?(?:0|[1-9][0-9]*)$`)
 	floatText    = regexp.MustCompile(`^(?:[-+]?[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+][0-9]+)?$`)
 	booleanText  = regexp.MustCompile(`^(?:true|True|TRUE|false|False|FALSE)$`)
-	nullText     = regexp.MustCompile(`^(?:~|null|Null|NULL|)$`)
+	nullText     = regexp.MustCompile(`^(?:~|null|Null|NULL)$`)
 	disputedBool = regexp.MustCompile(`^(?:yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF)$`)
 	disputedInt  = regexp.MustCompile(`^[-+]?(?:0b[01_]+|0[0-7_]+|[1-9][0-9_]*|0x[0-9a-fA-F_]+|[1-9][0-9_]*(?::[0-5]?[0-9])+)$`)
 	disputedReal = regexp.MustCompile(`^(?:[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?|` +
@@ -33,30 +33,48 @@ var (
 )
 
 // resolve says what a plain scalar is. Where readers disagree the kind is Invalid and the other
-// two say what some take it for and what to do.
+// two say what some take it for and what to do. The first character decides which patterns are
+// tried, since most scalars are words.
 func resolve(text string) (kind Kind, dispute, remedy string) {
-	const quote = "quote it"
 	switch {
-	case integerText.MatchString(text):
-		return Integer, "", ""
-	case floatText.MatchString(text):
-		return Float, "", ""
+	case text == "":
+		return Null, "", ""
+	case text == "=", text == "<<":
+		return Invalid, "a default or merge key", "quote it"
+	case strings.HasSuffix(text, ":"):
+		return Invalid, "a key without a value", "quote it"
+	case strings.IndexByte("+-.0123456789", text[0]) >= 0:
+		return resolveNumber(text)
+	case strings.IndexByte("~nNyYoOtTfF", text[0]) >= 0:
+		return resolveWord(text)
+	}
+	return String, "", ""
+}
+
+func resolveWord(text string) (kind Kind, dispute, remedy string) {
+	switch {
 	case booleanText.MatchString(text):
 		return Boolean, "", ""
 	case nullText.MatchString(text):
 		return Null, "", ""
 	case disputedBool.MatchString(text):
-		return Invalid, "true or false", quote + ", or write " + plainBool(text)
+		return Invalid, "true or false", "quote it, or write " + plainBool(text)
+	}
+	return String, "", ""
+}
+
+func resolveNumber(text string) (kind Kind, dispute, remedy string) {
+	switch {
+	case integerText.MatchString(text):
+		return Integer, "", ""
+	case floatText.MatchString(text):
+		return Float, "", ""
 	case disputedInt.MatchString(text):
-		return Invalid, "a number", quote + ", or write " + plainInteger(text)
+		return Invalid, "a number", "quote it, or write " + plainInteger(text)
 	case disputedReal.MatchString(text):
-		return Invalid, "a number", quote + ", or write plain decimal digits"
+		return Invalid, "a number", "quote it, or write plain decimal digits"
 	case disputedDate.MatchString(text):
-		return Invalid, "a date", quote
-	case text == "=", text == "<<":
-		return Invalid, "a default or merge key", quote
-	case strings.HasSuffix(text, ":"):
-		return Invalid, "a key without a value", quote
+		return Invalid, "a date", "quote it"
 	}
 	return String, "", ""
 }
