@@ -1,10 +1,14 @@
 package tasks_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -445,4 +449,117 @@ func TestBranchThatCannotBeWrittenIsTakenBack(t *testing.T) {
 	if after := l.picture(l.root); after != before {
 		t.Errorf("something changed:\n%s\nbefore:\n%s", after, before)
 	}
+}
+
+// Git is stopped while a slow filter of the user's runs in the middle of its checkout: it leaves
+// no lock and no process, and the same merge is finished later.
+func TestCheckoutStoppedInASlowFilterIsFinished(t *testing.T) {
+	l := newLab(t, "main")
+	l.git.Run = nil // the keeper is what ends git and the filter
+	ready, never := filepath.Join(l.home, "ready"), filepath.Join(l.home, "never")
+	for _, fifo := range []string{ready, never} {
+		if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.run(l.root, "config", "filter.slow.clean", "cat")
+	l.run(l.root, "config", "filter.slow.smudge", "cat")
+	l.write(".gitattributes", "*.slow filter=slow\n")
+	l.commit(l.root, "filter")
+	path := l.workTree()
+	l.writeIn(path, "z.slow", "slow\n")
+	m := l.mustCompute()
+	l.run(l.root, "config", "filter.slow.smudge", "echo up > "+ready+"; cat "+never)
+	ctx, cancel := context.WithCancel(l.ctx())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- m.Perform(ctx, false) }()
+	if _, err := os.ReadFile(ready); err != nil { // returns once the filter has said so
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v, want it cancelled", err)
+	}
+	if got := l.read(l.root, "a.txt") + l.head("main"); got != "ours\n"+m.Old {
+		t.Fatalf("stopped at %q, want the checkout half done", got)
+	}
+	if begun, err := m.Begun(l.ctx()); err != nil || !begun {
+		t.Errorf("begun: %v %v, want true", begun, err)
+	}
+	l.run(l.root, "config", "filter.slow.smudge", "cat")
+	if err := m.Perform(l.ctx(), true); err != nil {
+		t.Fatal(err)
+	}
+	l.wantMerged(m, l.root)
+	if got := l.run(l.root, "status", "--porcelain") + l.read(l.root, "z.slow"); got != "slow\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// Whatever a user has in the checkout, a merge either changes nothing or goes through beside it.
+func TestMergeBesideAnyEdits(t *testing.T) {
+	held, merged := 0, 0
+	for seed := range uint64(16) {
+		r := rand.New(rand.NewPCG(7, seed))
+		l := newLab(t, "main")
+		for i := range 6 {
+			l.write(fmt.Sprintf("f%d.txt", i), "base\n")
+		}
+		l.commit(l.root, "files")
+		path := l.worktree()
+		scramble(l, r, path, "theirs")
+		if l.run(path, "status", "--porcelain") == "" {
+			continue
+		}
+		mine := scramble(l, r, l.root, "mine")
+		before := l.picture(l.root)
+		m, err := l.merge()
+		if err != nil {
+			if r, ok := refusal.Find(err); !ok || r.Code != refusal.CodeCheckoutOverlap {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			if after := l.picture(l.root); after != before {
+				t.Fatalf("seed %d: a held merge changed something:\n%s\nbefore:\n%s", seed, after, before)
+			}
+			held++
+			continue
+		}
+		merged++
+		for name, text := range mine {
+			if got := l.read(l.root, name); got != text && text != "" || text == "" && !strings.HasPrefix(got, "(") {
+				t.Errorf("seed %d: %s holds %q, the user left %q", seed, name, got, text)
+			}
+		}
+		for _, name := range strings.Fields(l.run(l.root, "diff", "--name-only", m.Old, m.Commit)) {
+			want, showErr := l.try(l.root, "show", m.Commit+":"+name)
+			if got := strings.TrimRight(l.read(l.root, name), "\n"); showErr == nil && got != want {
+				t.Errorf("seed %d: %s holds %q, the merge has %q", seed, name, got, want)
+			}
+		}
+	}
+	if held < 3 || merged < 3 {
+		t.Errorf("%d held and %d merged say little", held, merged)
+	}
+}
+
+// scramble changes, adds and deletes a few files and returns what it left, "" for a deleted one.
+func scramble(l *lab, r *rand.Rand, dir, text string) map[string]string {
+	left := map[string]string{}
+	for range 1 + r.IntN(2) {
+		name := fmt.Sprintf("f%d.txt", r.IntN(8)) // f6 and f7 do not exist yet
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil && r.IntN(3) == 0 {
+			if err := os.Remove(filepath.Join(dir, name)); err != nil {
+				l.t.Fatal(err)
+			}
+			left[name] = ""
+			continue
+		}
+		left[name] = text + "\n"
+		l.writeIn(dir, name, text+"\n")
+		if r.IntN(2) == 0 {
+			l.run(dir, "add", name)
+		}
+	}
+	return left
 }

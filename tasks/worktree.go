@@ -87,11 +87,9 @@ func PrepareWorktree(ctx context.Context, w WorktreeRequest) (Workspace, error) 
 		return Workspace{}, err
 	}
 	place := placeOf(w.Project, w.Policy, w.Task.ID)
-	_, err = os.Lstat(place.path)
-	switch {
-	case os.IsNotExist(err):
+	if vacant(place.path) {
 		err = createWorktree(ctx, w, place)
-	case err == nil:
+	} else {
 		err = w.Git.resumeCheckout(ctx, place, common)
 	}
 	if err != nil {
@@ -104,6 +102,16 @@ func PrepareWorktree(ctx context.Context, w WorktreeRequest) (Workspace, error) 
 	ws := Workspace{Kind: TaskWorktree, Head: s.head, Branch: place.branch, CommonDir: common, Locked: indexLock(s.gitDir)}
 	ws.Path, err = workspaceInside(w, place)
 	return ws, err
+}
+
+// vacant tells whether nothing stands at a path, or an empty folder, which git takes too.
+func vacant(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || !info.IsDir() {
+		return os.IsNotExist(err)
+	}
+	entries, err := os.ReadDir(path)
+	return err == nil && len(entries) == 0
 }
 
 // bindingWorkspace is the configured folder itself.

@@ -21,14 +21,11 @@ func createWorktree(ctx context.Context, w WorktreeRequest, place worktreePlace)
 	if err != nil {
 		return err
 	}
-	args := []string{"worktree", "add", "--no-checkout"}
-	forced, err := checkPlaceFree(ctx, w, place)
+	force, err := checkPlaceFree(ctx, w, place)
 	if err != nil {
 		return err
 	}
-	if forced {
-		args = append(args, "--force")
-	}
+	args := append([]string{"worktree", "add", "--no-checkout"}, force...)
 	if branch != "" {
 		args = append(args, place.path, place.branch)
 	} else {
@@ -47,30 +44,35 @@ func createWorktree(ctx context.Context, w WorktreeRequest, place worktreePlace)
 	return w.Git.firstCheckout(ctx, place)
 }
 
-// checkPlaceFree refuses where the branch is checked out elsewhere, and tells whether git still
-// lists a worktree at this place whose folder is gone.
-func checkPlaceFree(ctx context.Context, w WorktreeRequest, place worktreePlace) (bool, error) {
+// initializing is the reason with which git locks a worktree while it adds it; one that was cut
+// short keeps it.
+const initializing = "initializing"
+
+// checkPlaceFree refuses where the branch is checked out elsewhere, and returns what git needs to
+// be told where it still lists a worktree at this place whose folder is gone.
+func checkPlaceFree(ctx context.Context, w WorktreeRequest, place worktreePlace) (force []string, err error) {
 	all, err := w.Git.checkouts(ctx, w.Project.Root)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	gone := false
 	for _, c := range all {
 		here := samePlace(c.path, place.path)
 		switch {
-		case here && c.locked && c.reason != "initializing":
-			return false, refusal.New(refusal.CodeWorktreeLocked,
+		case here && c.locked && c.reason != initializing:
+			return nil, refusal.New(refusal.CodeWorktreeLocked,
 				fmt.Sprintf("bring the folder back, or run `git worktree unlock %s`", c.path),
 				"the worktree %s of task %s is locked and its folder is not there: %s", c.path, place.id, c.reason)
+		case here && c.locked:
+			force = []string{"--force", "--force"}
 		case here:
-			gone = true
+			force = []string{"--force"}
 		case c.ref == place.ref():
-			return false, refusal.New(refusal.CodeBranchCheckedOut,
+			return nil, refusal.New(refusal.CodeBranchCheckedOut,
 				fmt.Sprintf("switch %s to another branch", c.path),
 				"branch %s of task %s is checked out in %s", place.branch, place.id, c.path)
 		}
 	}
-	return gone, nil
+	return force, nil
 }
 
 // samePlace compares paths of which the last element may be missing.
@@ -138,6 +140,11 @@ func (g *Git) resumeCheckout(ctx context.Context, place worktreePlace, common st
 		return refusal.New(refusal.CodeWorktreeUnfinished,
 			fmt.Sprintf("if no git runs there, remove %s", lock),
 			"the first checkout of the worktree %s of task %s was cut short, and %s exists", place.path, place.id, lock)
+	}
+	if reason, err := os.ReadFile(filepath.Join(dir, "locked")); err == nil && strings.TrimSpace(string(reason)) == initializing {
+		if _, err := g.run(ctx, gitCall{step: "git.worktree-unlock", dir: place.path, args: []string{"worktree", "unlock", place.path}}); err != nil {
+			return err
+		}
 	}
 	if err = g.firstCheckout(ctx, place); err == nil {
 		return nil

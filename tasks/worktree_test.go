@@ -15,7 +15,7 @@ func planBlock(base string) tasks.Block {
 	return tasks.Block{Kind: "plan", By: "ARCHITECT-PLANNER", Fields: tasks.Fields{{Key: "base_commit", Value: base}}}
 }
 
-// E-026 E-027
+// E-027
 func TestPrepareMakesTheTasksOwnWorktree(t *testing.T) {
 	for _, kind := range []string{"feature", "bugfix", "ops", "docs", "release"} {
 		t.Run(kind, func(t *testing.T) {
@@ -272,6 +272,36 @@ func TestFirstCheckoutCutShort(t *testing.T) {
 		wantCode(t, err, refusal.CodeWorktreeUnfinished, "a.txt")
 		if got := l.read(path, "a.txt"); got != "mine\n" {
 			t.Errorf("a.txt is %q", got)
+		}
+	})
+	t.Run("git's own lock left", func(t *testing.T) {
+		l, path := half(t)
+		l.writeIn(filepath.Join(l.root, ".git/worktrees/0001-sample"), "locked", "initializing\n")
+		if _, err := l.prepare(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.remove(""); err != nil {
+			t.Errorf("remove: %v", err)
+		}
+		if _, err := os.Lstat(path); !os.IsNotExist(err) {
+			t.Errorf("still there: %v", err)
+		}
+	})
+	t.Run("entry without a folder", func(t *testing.T) {
+		for _, empty := range []bool{false, true} {
+			l, path := half(t)
+			l.writeIn(filepath.Join(l.root, ".git/worktrees/0001-sample"), "locked", "initializing\n")
+			if err := os.RemoveAll(path); err != nil {
+				t.Fatal(err)
+			}
+			if empty {
+				if err := os.Mkdir(path, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if ws, err := l.prepare(); err != nil || ws.Branch != "task/0001-sample" || l.read(path, "a.txt") != "one\n" {
+				t.Errorf("empty folder %v: %+v %v", empty, ws, err)
+			}
 		}
 	})
 	t.Run("lock left", func(t *testing.T) {

@@ -3,7 +3,6 @@ package results
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -172,89 +171,6 @@ func (a *Applier) createWorktree(ctx context.Context, op *operation) error {
 	return err
 }
 
-// fileState says how far the task file has come.
-type fileState int
-
-const (
-	fileBefore  fileState = iota // at the source, as it was
-	fileWritten                  // at the source, with its new bytes
-	fileMoved                    // at the destination, with its new bytes
-)
-
-// fileState compares the task's file with the record. Anything but one of the three states is
-// somebody else's doing: both contents are kept, and a person decides (E-202).
-func (a *Applier) fileState(op *operation) (fileState, error) {
-	source, sourceThere := a.o.Tree.Look(contract.Queue(op.Source), string(op.TaskID)+".yaml")
-	written := tasks.RevisionOf(op.file(op.Source), []byte(op.After))
-	if !op.moves() {
-		switch {
-		case sourceThere && source.Revision == written:
-			return fileMoved, nil
-		case sourceThere && string(source.Revision) == string(op.TaskRevision):
-			return fileBefore, nil
-		}
-		return 0, a.foreign(op, source.Revision, "")
-	}
-	dest, destThere := a.o.Tree.Look(contract.Queue(op.Destination), string(op.TaskID)+".yaml")
-	switch {
-	case !sourceThere && destThere && dest.Revision == tasks.RevisionOf(op.file(op.Destination), []byte(op.After)):
-		return fileMoved, nil
-	case sourceThere && !destThere && source.Revision == written:
-		return fileWritten, nil
-	case sourceThere && !destThere && string(source.Revision) == string(op.TaskRevision):
-		return fileBefore, nil
-	}
-	return 0, a.foreign(op, source.Revision, dest.Revision)
-}
-
-func (a *Applier) foreign(op *operation, source, dest tasks.Revision) error {
-	found := "it is in neither place"
-	switch {
-	case source != "" && dest != "":
-		found = "it stands in both places"
-	case source != "":
-		found = fmt.Sprintf("%s is at %.12s", op.file(op.Source), source)
-	case dest != "":
-		found = fmt.Sprintf("%s is at %.12s", op.file(op.Destination), dest)
-	}
-	return refusal.New(refusal.CodeOperationForeign,
-		fmt.Sprintf("put %s to the bytes on record (member `after` of operation %s in state.json, or those before it), keep the other version aside, then `greatminds run repair --operation %s`",
-			op.file(op.Source), op.ID, op.ID),
-		"task %s was changed by somebody else while operation %s took it from %s to %s: %s, on record are %.12s before and %.12s after",
-		op.TaskID, op.ID, op.Source, op.Destination, found, op.TaskRevision, tasks.RevisionOf(op.file(op.Source), []byte(op.After)))
-}
-
-// moveFile writes the new bytes at the source and moves the file, as far as that has not
-// happened, and returns where the task is.
-func (a *Applier) moveFile(held *tasks.Held, op *operation, state fileState) (tasks.Ref, error) {
-	ref := tasks.Ref{ID: op.taskID(), Queue: contract.Queue(op.Source), File: op.file(op.Source), Revision: tasks.Revision(op.TaskRevision)}
-	if state == fileBefore {
-		err := a.o.Disk.Step("apply.write", func() (err error) {
-			ref, err = a.o.Tree.Write(held, ref, []byte(op.After))
-			return err
-		})
-		if err != nil {
-			return ref, err
-		}
-	}
-	ref.Revision = tasks.RevisionOf(ref.File, []byte(op.After))
-	if !op.moves() {
-		return ref, nil
-	}
-	if state != fileMoved {
-		err := a.o.Disk.Step("apply.move", func() (err error) {
-			_, err = a.o.Tree.Move(held, ref, contract.Queue(op.Destination))
-			return err
-		})
-		if err != nil {
-			return ref, err
-		}
-	}
-	ref.Queue, ref.File = contract.Queue(op.Destination), op.file(op.Destination)
-	ref.Revision = tasks.RevisionOf(ref.File, []byte(op.After))
-	return ref, nil
-}
-
 // line is the journal's line of the operation. Its operation id keeps it from being written twice.
 func (a *Applier) line(op *operation) tasks.JournalLine {
 	return tasks.JournalLine{T: a.o.Now().UTC().Format("2006-01-02T15:04:05Z"), Actor: "SYSTEM", ActorKind: "system", DecisionBy: op.Role,
@@ -319,34 +235,4 @@ func (a *Applier) commit(ctx context.Context, op *operation, ref tasks.Ref, kept
 			"merge", op.mergeCommit(), "took", time.Duration((now-op.At)*float64(time.Second)).Round(time.Millisecond))
 	}
 	return storeFailure(err)
-}
-
-// settle decides what becomes of an operation that did not get to its end.
-func (a *Applier) settle(ctx context.Context, op *operation, err error) error {
-	var void *voidError
-	var store storeError
-	switch {
-	case err == nil, errors.Is(err, tasks.ErrBranchMoved), ctx.Err() != nil:
-		return err
-	case errors.As(err, &store):
-		return store.err
-	case errors.As(err, &void):
-		return a.void(ctx, op, void.reasons)
-	}
-	if a.untouched(ctx, op) {
-		return &heldError{refusalOf(err)}
-	}
-	return a.needsRecovery(ctx, op, refusalOf(err))
-}
-
-// untouched tells whether an operation has changed nothing yet, for certain.
-func (a *Applier) untouched(ctx context.Context, op *operation) bool {
-	if state, err := a.fileState(op); err != nil || state != fileBefore {
-		return false
-	}
-	if op.merge == nil {
-		return true
-	}
-	begun, err := op.merge.Begun(ctx)
-	return err == nil && !begun
 }

@@ -77,6 +77,36 @@ func actionsOf(names []string) []tasks.WorktreeAction {
 	return out
 }
 
+// settle decides what becomes of an operation that did not get to its end.
+func (a *Applier) settle(ctx context.Context, op *operation, err error) error {
+	var void *voidError
+	var store storeError
+	switch {
+	case err == nil, errors.Is(err, tasks.ErrBranchMoved), ctx.Err() != nil:
+		return err
+	case errors.As(err, &store):
+		return store.err
+	case errors.As(err, &void):
+		return a.void(ctx, op, void.reasons)
+	}
+	if a.untouched(ctx, op) {
+		return &heldError{refusalOf(err)}
+	}
+	return a.needsRecovery(ctx, op, refusalOf(err))
+}
+
+// untouched tells whether an operation has changed nothing yet, for certain.
+func (a *Applier) untouched(ctx context.Context, op *operation) bool {
+	if state, err := a.fileState(op); err != nil || state != fileBefore {
+		return false
+	}
+	if op.merge == nil {
+		return true
+	}
+	begun, err := op.merge.Begun(ctx)
+	return err == nil && !begun
+}
+
 // void ends an operation that has touched nothing and must not go on: its decision is rejected.
 func (a *Applier) void(ctx context.Context, op *operation, reasons []refusal.Reason) error {
 	op.Phase, op.Resolution = "abandoned", "the decision no longer counts"

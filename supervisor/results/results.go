@@ -13,7 +13,7 @@
 //	merge      tasks.ComputeMerge, CheckCheckouts   prepare.go
 //	intent     record, receipt applying             prepare.go
 //	actions    create, merge                        perform.go
-//	file       write at the source, move            perform.go
+//	file       write at the source, move            file.go
 //	journal    one line, once                       perform.go
 //	actions    remove                               perform.go
 //	end        record committed, receipt applied    perform.go
