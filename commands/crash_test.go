@@ -125,7 +125,7 @@ func TestACrashAtTheGateExecutesNothing(t *testing.T) {
 	}
 }
 
-// E-116, E-117, E-118, E-119, E-120
+// E-116, E-118, E-120
 func TestACommandWhoseDaemonDiedWaitsForAPerson(t *testing.T) {
 	definition := shell("c", "echo x >> count.log; setsid sleep 1000 & echo $! > pid.log; echo reached > started.log; read x < started.log")
 	l := newLab(t, definition)
@@ -227,7 +227,7 @@ func TestRecoveryTouchesNoStrangerAndGuessesNothing(t *testing.T) {
 	}
 }
 
-// E-114
+// E-076, E-114
 func TestCancelRunEndsTheCommandFirst(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -240,6 +240,9 @@ func TestCancelRunEndsTheCommandFirst(t *testing.T) {
 			l.until("a running command", func(v *runstore.View) bool { return v.Command("r1").Status == "running" })
 			process := l.receipt("r1").Process
 			gone := pin(t, process.PID)
+			if below, err := execgate.Descends(process.PID, os.Getpid()); err != nil || !below {
+				t.Errorf("the command descends from this process: %v, %v", below, err)
+			}
 			if c.cancel {
 				l.must(l.store.Update(t.Context(), func(tx *runstore.Tx) error {
 					_, err := tx.RequestControl(l.run, "cancel")

@@ -82,7 +82,7 @@ func kinds(l *lab) []string {
 	return out
 }
 
-// E-084, E-094, E-110
+// E-084, E-094
 func TestOutcomes(t *testing.T) {
 	for _, c := range []struct {
 		name, definition, status, reason string
@@ -286,7 +286,7 @@ func TestACommandEndsWhenItsProcessEnds(t *testing.T) {
 	}
 }
 
-// E-081, E-082, E-088, E-089
+// E-082, E-088, E-089
 func TestAdmission(t *testing.T) {
 	l := newLab(t,
 		shell("check", "touch ran"),
@@ -311,6 +311,21 @@ func TestAdmission(t *testing.T) {
 	_, err = l.admit("deploy", "r4")
 	wantCode(t, err, refusal.CodeCommandAuthorization)
 	wantOutcome(t, l.carryOut("allowed", "r5"), "succeeded", "exit")
+}
+
+// E-081
+func TestARunKeepsTheDefinitionsThatItPinned(t *testing.T) {
+	l := newLab(t, shell("c", "echo pinned"))
+	l.current = configured(t, shell("c", "echo edited"))
+	if got := l.stdout(l.carryOut("c", "r1")); got != "pinned\n" {
+		t.Errorf("carried out %q", got)
+	}
+	// A definition that is not the pinned one is not carried out under its name.
+	edited, _ := l.current.Command("c")
+	_, err := l.service.Admit(t.Context(), l.store.View().Run(l.run), edited, "r2")
+	l.must(err)
+	l.must(l.service.Execute(t.Context(), "r2"))
+	wantOutcome(t, l.receipt("r2"), "failed", "preflight_failed")
 }
 
 // E-078, E-079, E-080

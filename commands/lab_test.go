@@ -189,9 +189,13 @@ func (l *lab) git(args ...string) {
 func (l *lab) repository() {
 	l.t.Helper()
 	l.write(".gitignore", "*.log\n.greatminds/\n")
-	l.git("init", "-q", "-b", "main")
-	l.git("add", "-A")
-	l.git("commit", "-q", "-m", "m")
+	out, err := execgate.RunTool(l.t.Context(), execgate.Tool{
+		Argv: []string{"sh", "-c", "git init -q -b main && git add -A && git -c user.name=t -c user.email=t@example.invalid commit -q -m m"},
+		Env:  execgate.GitEnv(l.environ), Dir: l.dir,
+	})
+	if err != nil || out.Code != 0 {
+		l.t.Fatalf("repository: %v %s", err, out.Stderr)
+	}
 }
 
 func (l *lab) must(err error) {

@@ -55,6 +55,27 @@ func FuzzDecodeStatus(f *testing.F) {
 	})
 }
 
+// Before Linux 6.5 the peer is pinned here.
+func TestAPeerWithoutItsOwnPidfd(t *testing.T) {
+	c, err := Start(t.Context(), Launch{Argv: []string{"/bin/true"}, Dir: "/", Mark: t.Name()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := c.Process().PID
+	if descends, err := peerDescends(pid, -1); err != nil || !descends {
+		t.Errorf("a descendant: %v, %v", descends, err)
+	}
+	if descends, err := peerDescends(os.Getppid(), -1); err != nil || descends {
+		t.Errorf("our parent: %v, %v", descends, err)
+	}
+	if err := c.Abandon(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := peerDescends(pid, -1); !errors.Is(err, ErrUnknown) {
+		t.Errorf("one that has ended: %v, want unknown", err)
+	}
+}
+
 func TestSurvivorsAreNamed(t *testing.T) {
 	err := survivorsError([]Process{{PID: 41}, {PID: 42}})
 	if !errors.Is(err, ErrSurvivors) || !strings.Contains(err.Error(), "pid 41, pid 42") {

@@ -84,7 +84,6 @@ func reapAdopted(t *testing.T) {
 	noChildren(t)
 }
 
-// E-240
 func TestRestartEndsWhatADeadDaemonRecorded(t *testing.T) {
 	script := "trap '' TERM;" + family + "echo up; exec sleep 1004"
 	for _, c := range []struct {

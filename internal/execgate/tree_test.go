@@ -32,7 +32,7 @@ func readRecord(t testing.TB, h *helper) execgate.Process {
 	return p
 }
 
-// E-114, E-223
+// E-223
 func TestWhatTheAgentLeavesBehindIsEnded(t *testing.T) {
 	a := running(t, family+"exit 5")
 	left := a.pids(3)
