@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"greatminds/internal/refusal"
 	"greatminds/internal/yamldoc"
@@ -67,7 +68,7 @@ func (r *coordReader) root(n *yamldoc.Node, policy *Worktrees) {
 	}
 	if kinds := w.Get("required_for_task_kinds"); kinds != nil {
 		for _, k := range kinds.Items {
-			if k.Kind == yamldoc.String && !contains(r.s.Enums.Kinds, k.Text) {
+			if k.Kind == yamldoc.String && !slices.Contains(r.s.Enums.Kinds, k.Text) {
 				r.faults.Add(k, "name a kind of the schema", "worktrees.required_for_task_kinds names %s, which is no kind of task", yamldoc.Show(k.Text))
 			}
 		}

@@ -311,7 +311,7 @@ func TestSecretValuesStayOut(t *testing.T) {
 	}
 }
 
-// E-001, E-004
+// E-001
 func TestLoadFindsTheFile(t *testing.T) {
 	dir := t.TempDir()
 	p := contract.Project{Root: dir}

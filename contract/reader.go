@@ -96,8 +96,8 @@ func under(path, name string) string {
 	return path + "." + name
 }
 
-// entries reads a mapping whose keys are chosen by the user. begin is told the number of
-// entries; each is called once per entry in the order of the file.
+// entries reads a mapping whose keys are chosen by the user. key says what is wrong with one, ""
+// for nothing; each is called once per entry in the order of the file.
 func (r *reader) entries(n *yamldoc.Node, path string, key func(string) string, each func(id string, n *yamldoc.Node, path string)) {
 	if !r.is(n, path, yamldoc.Mapping, "write entries below it, or {}") {
 		return

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"greatminds/internal/yamldoc"
@@ -162,7 +163,7 @@ func (r *schemaReader) consistency(root *yamldoc.Node) {
 		at := root.Get("queues").Get(string(q.Name))
 		// Nobody works on what is in a terminal queue: its owner only answers for it.
 		worked := q.Kind == QueueActive || q.Kind == QueueParking
-		if role, ok := s.Role(q.Owner); ok && worked && !contains(role.ClaimsFrom, q.Name) {
+		if role, ok := s.Role(q.Owner); ok && worked && !slices.Contains(role.ClaimsFrom, q.Name) {
 			r.faults.Add(at, "add it there", "queue %s is owned by %s, whose claims_from does not list it", q.Name, q.Owner)
 		}
 		if _, ok := s.QueueAccepts[q.Name]; !ok && q.Kind != QueueState && s.QueueAccepts != nil {
@@ -177,15 +178,6 @@ func (r *schemaReader) consistency(root *yamldoc.Node) {
 			}
 		}
 	}
-}
-
-func contains[T comparable](items []T, x T) bool {
-	for _, item := range items {
-		if item == x {
-			return true
-		}
-	}
-	return false
 }
 
 // worktreeFields are the fields of the worktree policy; required in a schema, optional in

@@ -29,6 +29,10 @@ type step struct {
 
 // fault adds a fault that begins with the path of the node in hand.
 func (b *builder) fault(at *Node, remedy, format string, args ...any) {
+	if b.faults.full() {
+		b.faults.more++
+		return
+	}
 	var where strings.Builder
 	for i, s := range b.path {
 		switch {

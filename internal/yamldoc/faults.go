@@ -32,14 +32,16 @@ func (f *Faults) Add(at *Node, remedy, format string, args ...any) {
 
 // AddAt records a fault at a place. Line 0 means the file as a whole.
 func (f *Faults) AddAt(line, column int, remedy, format string, args ...any) {
-	// Twice the bound is kept, so that those listed are the first of the file and not the
-	// first that were found.
-	if len(f.list) >= 2*f.max {
+	if f.full() {
 		f.more++
 		return
 	}
 	f.list = append(f.list, fault{line, column, fmt.Sprintf(format, args...), remedy})
 }
+
+// full reports whether further faults are only counted. Twice the bound is kept, so that those
+// listed are the first of the file rather than the first that were found.
+func (f *Faults) full() bool { return len(f.list) >= 2*f.max }
 
 // Len is the number of faults.
 func (f *Faults) Len() int { return len(f.list) + f.more }

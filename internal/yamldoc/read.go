@@ -89,16 +89,18 @@ func (s *source) reportSyntax(f *Faults, err error) {
 		"not valid YAML from here on: %s", message)
 }
 
-// Bounds of the search for the first broken line: bytes parsed in all, and how many lines a
-// construct may stay open (a quoted text, a bracket) before it counts as broken for good.
+// Bounds of the search for the first broken line: lines of the file, bytes parsed in all, and
+// how many lines a construct may stay open (a quoted text, a bracket) before it counts as broken
+// for good.
 const (
+	searchLines = 2000
 	searchBytes = 1 << 20
-	searchOpen  = 40
+	searchOpen  = 24
 )
 
-// firstBrokenLine returns the line after the longest run of whole lines that still parses. It
-// looks around guess, the parser's own opinion, which is exact for some faults and the beginning
-// of the broken block for others, and returns guess when the bounds do not suffice.
+// firstBrokenLine returns the line after the longest run of whole lines that still parses. The
+// parser's own opinion is exact for some faults, and the beginning of the broken block for
+// others; it is returned when the bounds do not suffice.
 func (s *source) firstBrokenLine(guess int) int {
 	guess = min(guess, len(s.starts))
 	budget := searchBytes
@@ -108,14 +110,25 @@ func (s *source) firstBrokenLine(guess int) int {
 		err := decode(yaml.NewDecoder(bytes.NewReader(head)), new(yaml.Node))
 		return err == nil || errors.Is(err, io.EOF)
 	}
-	good := guess - 1
-	for good > 0 && budget > 0 && !parses(good) {
-		good = max(0, good-searchOpen/4)
+	if len(s.starts) > searchLines {
+		return guess
 	}
-	for n := good + 1; n < len(s.starts) && n-good <= searchOpen && budget > 0; n++ {
-		if parses(n) {
-			good = n
+	good, bad := 0, len(s.starts)
+	for good+1 < bad && budget > 0 {
+		if half := (good + bad) / 2; parses(half) {
+			good = half
+		} else {
+			bad = half
 		}
+		// The bad end may only be a construct that is still open and closes later on.
+		for n := bad + 1; good+1 == bad && n < min(len(s.starts), bad+searchOpen) && budget > 0; n++ {
+			if parses(n) {
+				good, bad = n, len(s.starts)
+			}
+		}
+	}
+	if budget <= 0 {
+		return guess
 	}
 	return max(good+1, guess)
 }

@@ -66,6 +66,8 @@ func TestEachFaultIsRefusedAtItsPlace(t *testing.T) {
 		{"open quote", "x: 1\na: \"b\nc: 2\n", "f:2:1: not valid YAML from here on"},
 		{"colon in text", "x: 1\na: b: c\n", "f:2:1: not valid YAML from here on"},
 		{"a fault far from the beginning of its block", manyKeys(200) + " k: 1\n" + manyKeys(200), "f:201:2: not valid YAML from here on"},
+		{"a fault after a long quoted text", manyKeys(50) + "q: \"" + strings.Repeat("x\n\n  ", 5) + "\"\n" + manyKeys(30) + " k: 1\n", "f:92:2: not valid YAML from here on"},
+		{"a fault in a file of many lines", manyKeys(3000) + "k: a: b\n", "f:3001:1: not valid YAML from here on"},
 		{"too deep", strings.Repeat("[", 33) + strings.Repeat("]", 33), "f:1:33: [0]"},
 		{"too deep by far", strings.Repeat("[", 100_000), "not valid YAML from here on"},
 		{"too long", "a: " + strings.Repeat("x", 1<<20), "f: the file has 1048579 bytes, but 1048576 are the limit"},
