@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -98,6 +99,8 @@ func (t *Tree) argued(a NewBlock) (Fields, []refusal.Reason) {
 			fault(f.Key, "the key is empty or too long")
 		case fields.Has(f.Key):
 			fault(f.Key, shown(f.Key)+" is given twice")
+		case !holdable(f.Value, 0):
+			fault(f.Key, "a value of this kind cannot stand in a task")
 		case isText && (i < len(a.Fields)):
 			value, why := typedField(f.Key, text)
 			if why != "" {
@@ -109,6 +112,23 @@ func (t *Tree) argued(a NewBlock) (Fields, []refusal.Reason) {
 		}
 	}
 	return fields, faults
+}
+
+// holdable reports whether a task file can hold a value.
+func holdable(v any, depth int) bool {
+	switch v := v.(type) {
+	case nil, bool, int64, float64:
+		return true
+	case string:
+		return utf8.ValidString(v)
+	case []any:
+		return depth < maxDepth && !slices.ContainsFunc(v, func(item any) bool { return !holdable(item, depth+1) })
+	case Fields:
+		return depth < maxDepth && !slices.ContainsFunc(v, func(f Field) bool {
+			return f.Key == "" || len(f.Key) > maxKeyBytes || !utf8.ValidString(f.Key) || !holdable(f.Value, depth+1)
+		})
+	}
+	return false
 }
 
 // listFields are the fields that hold lists whatever their text looks like.

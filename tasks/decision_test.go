@@ -9,7 +9,6 @@ import (
 	"greatminds/tasks"
 )
 
-// E-180 E-190: compact form, full envelope and explicit result id.
 func TestDecodeDecisionTakesCompactAndFullForms(t *testing.T) {
 	for name, text := range map[string]string{
 		"compact":   `{"decision":"no_change","payload":{"reason":"x"}}`,
@@ -75,7 +74,7 @@ func TestDecodeDecisionRefusesWhatIsNoDecision(t *testing.T) {
 	}
 }
 
-// E-178: the limits of the command line are the caller's; what comes by file may be larger.
+// The limits of the command line are the caller's; what comes by file may be larger.
 func TestDecodeDecisionTakesLargeDecisions(t *testing.T) {
 	for _, size := range []int{65536, 200 << 10} {
 		head, tail := `{"decision":"no_change","payload":{"reason":"`, `"}}`

@@ -197,7 +197,6 @@ func TestNobodyIsParkedWithoutABlockedBlock(t *testing.T) {
 	rejected(t, verified, decide(t, "handoff", `{"to_queue":"feature_blocked","blocks":[]}`), facts("ARCHITECT-REVIEWER"), refusal.CodeNoTransition)
 }
 
-// E-209 E-210
 func TestNeedsInputAndNoChangeLeaveTheTask(t *testing.T) {
 	task := sampleFor(t)
 	planned, _ := accepted(t, task, decide(t, "needs_input", `{"question":"which one?","artifacts":["out/log.txt"]}`), facts("DEVELOPER"))
@@ -412,7 +411,7 @@ func TestHandoffRejections(t *testing.T) {
 
 const planPayload = `{"kind":"plan","base_commit":"abc1234","assignee_role":"DEVELOPER","stand_required":false,"plan_kind":"full","mode":"A","ready_for_implementation":true}`
 
-// E-196 E-213: an agent hears every reason at once, so that it can mend them in one turn.
+// E-196: an agent hears every reason at once, so that it can mend them in one turn.
 func TestARejectionGivesEveryReasonAtOnce(t *testing.T) {
 	world := facts("DEVELOPER")
 	world.InWorktree, world.Files = false, nil
@@ -428,7 +427,7 @@ func TestARejectionGivesEveryReasonAtOnce(t *testing.T) {
 	}
 }
 
-// E-199: the whole way of a task, stage by stage, through the destinations of every role.
+// The whole way of a task, stage by stage, through the destinations of every role.
 func TestATaskGoesFromPlanToVerified(t *testing.T) {
 	review := `{"kind":"review","outcome":"approved","commit":"abc1234"}`
 	ways := map[string]struct {
@@ -497,7 +496,6 @@ func actionsFor(kind, to string) (pre, post []tasks.WorktreeAction) {
 	return nil, nil
 }
 
-// E-215: the planned half of it.
 func TestHandbackReturnsTheTaskToItsImplementer(t *testing.T) {
 	for scope, want := range map[string]contract.Queue{"backend": "feature_dev", "ui": "feature_ui_dev"} {
 		task := stage{queue: "feature_review", kind: "feature", scope: scope, blocks: []string{plannedBlock, implBlock, testsBlock}}.task(t)
@@ -543,7 +541,6 @@ func TestNeedsAsksForWhatTheDecisionNames(t *testing.T) {
 	}
 }
 
-// E-247: the context's data.
 func TestTheContextListsFieldsAndRoutes(t *testing.T) {
 	fields := tasks.DecisionFields()
 	if len(fields) != 4 || !slices.Equal(fields["handoff"], []string{"artifacts", "blocks", "command_evidence", "reason", "to_queue"}) {

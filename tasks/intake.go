@@ -85,6 +85,9 @@ func (t *Tree) enter(ctx context.Context, op Operator, a NewTask, queue contract
 		return Ref{}, err
 	}
 	defer h.Release()
+	if err := t.finishIntents(h, id); err != nil {
+		return Ref{}, err
+	}
 	reason := a.Reason
 	if reason == "" {
 		reason = "new " + a.Stream + " task"
@@ -251,7 +254,8 @@ func (t *Tree) number(seq string) (int, error) {
 	return last + 1, nil
 }
 
-// numbers are the numbers that any name in any folder of the runtime begins with.
+// numbers are the numbers that any name in any folder of the runtime begins with. Intents count
+// only through their tasks.
 func (t *Tree) numbers() (map[int]bool, error) {
 	dirs, err := os.ReadDir(t.project.Runtime)
 	if err != nil {
@@ -259,10 +263,11 @@ func (t *Tree) numbers() (map[int]bool, error) {
 	}
 	taken := map[int]bool{}
 	for _, d := range dirs {
-		if !d.IsDir() || strings.HasPrefix(d.Name(), ".") {
+		dir := filepath.Join(t.project.Runtime, d.Name())
+		if !d.IsDir() || strings.HasPrefix(d.Name(), ".") || dir == t.intentDir() {
 			continue
 		}
-		names, err := os.ReadDir(filepath.Join(t.project.Runtime, d.Name()))
+		names, err := os.ReadDir(dir)
 		if err != nil {
 			return nil, storage(err, "the folder %s cannot be read", d.Name())
 		}

@@ -90,7 +90,7 @@ func (t *Tree) commit(h *Held, c change) (Ref, error) {
 		return c.before, storage(err, "the intent folder cannot be made")
 	}
 	if err := t.disk.Create(path, append(data, '\n'), taskPerm); err != nil {
-		return c.before, storage(err, "the intent of the change cannot be written")
+		return c.before, errors.Join(storage(err, "the intent of the change cannot be written"), t.forget(i))
 	}
 	ref, err := t.perform(h, c)
 	if err != nil {

@@ -80,9 +80,9 @@ func (t *Tree) AppendJournal(e JournalLine) error {
 }
 
 func (t *Tree) appendJournal(e JournalLine, written func(*journalIndex) bool) error {
-	line, err := json.Marshal(e)
+	text, err := spellLine(e)
 	if err != nil {
-		return fmt.Errorf("tasks: a journal line cannot be spelled: %w", err)
+		return err
 	}
 	l, err := t.lockFile(context.Background(), "journal")
 	if err != nil {
@@ -102,7 +102,18 @@ func (t *Tree) appendJournal(e JournalLine, written func(*journalIndex) bool) er
 		}
 		return nil
 	}
-	return t.appendLine(line, good, tail)
+	return t.appendLine(text, good, tail)
+}
+
+// spellLine spells a line with its line end, in UTF-8 without the escapes that HTML would need.
+func spellLine(e JournalLine) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(e); err != nil {
+		return nil, fmt.Errorf("tasks: a journal line cannot be spelled: %w", err)
+	}
+	return b.Bytes(), nil
 }
 
 // appendLine writes one line behind the good ones. tail is what stands behind them: a torn line
@@ -118,11 +129,10 @@ func (t *Tree) appendLine(line []byte, good int64, tail journalTail) (err error)
 			return storage(err, "the torn last line of the journal cannot be cut off")
 		}
 	}
-	text := append(bytes.Clone(line), '\n')
 	if tail == tailOpen {
-		text = append([]byte{'\n'}, text...)
+		line = append([]byte{'\n'}, line...)
 	}
-	if err := log.Append(text); err != nil {
+	if err := log.Append(line); err != nil {
 		return storage(err, "the journal cannot be written")
 	}
 	return nil

@@ -113,12 +113,8 @@ func TestNumbersAreNeverGivenTwice(t *testing.T) {
 		t.Errorf("after a deleted 0050 comes %s", next.ID)
 	}
 	l.put("archive", "0070-old.md", "#")
-	if err := os.MkdirAll(filepath.Join(l.project.Runtime, "intent"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	l.put("intent", "0080-z-ROLE-1.json", "{}")
-	if next := l.newTask("z", "feature", "ui"); next.ID != "0081-z" {
-		t.Errorf("after an intent of 0080 comes %s", next.ID)
+	if next := l.newTask("z", "feature", "ui"); next.ID != "0071-z" {
+		t.Errorf("after an archived 0070 comes %s", next.ID)
 	}
 	l.put("", ".id_counter", "9999")
 	_, err := l.tree.New(bg, as("TESTER"), tasks.NewTask{Stream: "product", Title: "x", Kind: "feature", Scope: "ui"})

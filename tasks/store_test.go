@@ -149,7 +149,6 @@ func TestFindResolvesWhatPeopleType(t *testing.T) {
 	}
 }
 
-// E-162
 func TestReadRefusesAnotherRevision(t *testing.T) {
 	l := newDesk(t)
 	l.put("feature_dev", "0001-sample.yaml", sampleTask)

@@ -17,11 +17,13 @@ import (
 
 const (
 	// MaxTaskBytes is the size from which a task file is refused unread.
-	MaxTaskBytes = 4 << 20
+	MaxTaskBytes = 2 << 20
 	// maxDepth bounds the nesting of a document, ours and that of a decision.
 	maxDepth = 64
 	// maxKeyBytes bounds a key, well below YAML's own limit for one-line keys.
 	maxKeyBytes = 200
+	// maxFaults bounds how many faults of one file are told.
+	maxFaults = 50
 )
 
 // place is a position in a file, both counted from 1.
@@ -38,6 +40,9 @@ type reader struct {
 }
 
 func (r *reader) fault(at place, code refusal.Code, remedy, format string, args ...any) {
+	if len(r.faults) >= maxFaults {
+		return
+	}
 	r.faults = append(r.faults, refusal.Reason{Code: code, Place: r.spell(at), Remedy: remedy,
 		What: fmt.Sprintf(format, args...)})
 }
