@@ -342,7 +342,6 @@ func TestCheckoutCutShortIsFinished(t *testing.T) {
 	})
 }
 
-// E-202
 func TestCheckoutCutShortWithForeignContentsIsLeftToAPerson(t *testing.T) {
 	l := newLab(t, "main")
 	l.workTree()

@@ -11,6 +11,7 @@ import (
 	"greatminds/contract"
 	"greatminds/internal/refusal"
 	"greatminds/runstore"
+	"greatminds/tasks"
 )
 
 // E-199 E-205
@@ -153,7 +154,71 @@ func TestResultWaitsForTheEndOfItsRun(t *testing.T) {
 	}
 }
 
-// E-196 E-197 E-213
+// E-197
+func TestAnAgentAndAnOperatorGetTheSameVerdict(t *testing.T) {
+	l := newLab(t)
+	l.put("feature_dev", planBlock)
+	l.git(l.root, "worktree", "add", "-q", "-b", "task/0001-sample", l.worktree(), "main")
+	l.writeIn(l.worktree(), "a.txt", "ours\n")
+	run := l.runs("DEVELOPER", l.worktree())
+	good := map[string]any{"base_commit": "x", "files": []any{"a.txt"}, "ready_for_test": true}
+	cases := map[string]struct {
+		kind string
+		set  map[string]any // nil removes
+		good bool
+	}{
+		"good":             {"implementation", nil, true},
+		"unchanged file":   {"implementation", map[string]any{"files": []any{"k.txt"}}, false},
+		"path outside":     {"implementation", map[string]any{"files": []any{"../a.txt"}}, false},
+		"no flag":          {"implementation", map[string]any{"ready_for_test": nil}, false},
+		"flag of a string": {"implementation", map[string]any{"ready_for_test": "yes"}, false},
+		"sentinel commit":  {"implementation", map[string]any{"base_commit": "unknown-git-worktree"}, false},
+		"other role":       {"implementation", map[string]any{"closed_by": "TESTER"}, false},
+		"reserved":         {"implementation", map[string]any{"by": "DEVELOPER"}, false},
+		"other kind":       {"review", nil, false},
+		"unknown kind":     {"opinion", nil, false},
+	}
+	original := l.read(l.taskFile("feature_dev"))
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			block, fields := map[string]any{"kind": c.kind}, tasks.Fields{}
+			for _, key := range []string{"base_commit", "files", "ready_for_test", "closed_by", "by"} {
+				value, given := good[key]
+				if changed, ok := c.set[key]; ok {
+					value, given = changed, changed != nil
+				}
+				if given {
+					block[key], fields = value, append(fields, tasks.Field{Key: key, Value: value})
+				}
+			}
+			payload, err := json.Marshal(map[string]any{"to_queue": "feature_test", "blocks": []any{block}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			reasons, err := l.applier.Check(l.ctx(), run, l.envelope("handoff", string(payload)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = l.tree.AppendBlock(l.ctx(), tasks.Operator{Role: "DEVELOPER", Evidence: l.applier}, tasks.NewBlock{ID: string(taskID), Kind: contract.BlockKind(c.kind), Fields: fields})
+			l.write(l.taskFile("feature_dev"), original)
+			if (len(reasons) == 0) != c.good || (err == nil) != c.good {
+				t.Fatalf("the agent gets %v, the operator %v, want accepted %v", reasons, err, c.good)
+			}
+			if c.good {
+				return
+			}
+			codes := map[refusal.Code]bool{}
+			for _, r := range reasons {
+				codes[r.Code] = true
+			}
+			if r, ok := refusal.Find(err); !ok || !codes[r.Code] {
+				t.Errorf("the agent gets %v, the operator %v", reasons, err)
+			}
+		})
+	}
+}
+
+// E-196 E-213
 func TestCheckGivesEveryReasonAndChangesNothing(t *testing.T) {
 	l := newLab(t)
 	l.put("feature_review", planBlock, implementationBlock, testsBlock)
@@ -355,6 +420,10 @@ func TestTestsCiteAFreshRecordedCommand(t *testing.T) {
 		t.Errorf("stale: %q", got)
 	}
 	delete(l.stale, "c1")
+	l.recorded("c2", 1)
+	if got := verdict(`,"command_request_id":"c2","test_result":"pass"`); !strings.Contains(got, "fail") {
+		t.Errorf("failed command called a pass: %q", got)
+	}
 	l.receive("handoff", payload(`,"command_request_id":"c1"`))
 	l.end()
 	if err := l.apply(); err != nil {

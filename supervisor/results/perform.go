@@ -63,6 +63,11 @@ func (a *Applier) recheck(ctx context.Context, op *operation, state fileState, r
 				What: fmt.Sprintf("the artifact %s changed since the decision was judged%s", f.Path, behind(fact.Problem))})
 		}
 	}
+	stale, err := a.staleEvidence(ctx, run, op)
+	if err != nil {
+		return err
+	}
+	reasons = append(reasons, stale...)
 	if resumed && len(reasons) == 0 {
 		res := a.o.Store.View().Result(op.ResultID)
 		task, err := a.current(run)
@@ -79,6 +84,27 @@ func (a *Applier) recheck(ctx context.Context, op *operation, state fileState, r
 		return &voidError{reasons}
 	}
 	return nil
+}
+
+// staleEvidence looks again at the commands that the decision cites: computing a merge can take
+// long enough for their source to change.
+func (a *Applier) staleEvidence(ctx context.Context, run *runstore.Run, op *operation) ([]refusal.Reason, error) {
+	var reasons []refusal.Reason
+	for _, id := range op.CommandEvidence {
+		receipt := a.o.Store.View().Command(runstore.CommandID(id))
+		if receipt == nil {
+			return nil, fmt.Errorf("command %s, which operation %s cites, is not in the store", id, op.ID)
+		}
+		fact, err := a.commandFact(ctx, run, receipt)
+		if err != nil {
+			return nil, err
+		}
+		if fact.Stale != "" {
+			reasons = append(reasons, refusal.Reason{Code: refusal.CodeCommandEvidence, Remedy: "run the command again and decide again",
+				What: fmt.Sprintf("the command request %s no longer counts: %s", id, fact.Stale)})
+		}
+	}
+	return reasons, nil
 }
 
 // begun tells whether an operation has left a trace already: then it is too late to change our
