@@ -54,7 +54,6 @@ type Daemon struct {
 	live     map[runstore.RunID]*execution
 	inWork   map[string]bool // results and commands that a goroutine works on
 	holds    map[tasks.ID]runstore.Hold
-	refused  map[string]error // claims that only an edit or a restart makes possible
 	again    map[runstore.ResultID]time.Time
 	stopping bool
 	places   dispatch.Places

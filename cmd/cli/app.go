@@ -69,7 +69,7 @@ func Greatminds(ctx context.Context, w World, more ...Command) int {
 // With "greatminds" as its first argument it is the whole command line: agents of a coordd that
 // has no greatminds beside it reach it so.
 func Coordd(ctx context.Context, w World) int {
-	if len(w.Args) > 0 && w.Args[0] == commandLine {
+	if len(w.Args) > 0 && w.Args[0] == CommandLine {
 		w.Args = w.Args[1:]
 		return Greatminds(ctx, w)
 	}

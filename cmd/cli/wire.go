@@ -14,9 +14,9 @@ import (
 	"greatminds/tasks"
 )
 
-// commandLine is the first argument by which coordd becomes the whole command line, for agents
+// CommandLine is the first argument by which coordd becomes the whole command line, for agents
 // of a daemon that has no greatminds beside it.
-const commandLine = "greatminds"
+const CommandLine = "greatminds"
 
 // agentCLI is the argv prefix that agents are given. It begins with an absolute path, so neither
 // PATH nor anything in the project can put another program in its place. E-012, E-013.
@@ -27,7 +27,7 @@ func agentCLI(exe string) []string {
 	if beside := filepath.Join(filepath.Dir(exe), "greatminds"); isProgram(beside) {
 		return []string{beside}
 	}
-	return []string{exe, commandLine}
+	return []string{exe, CommandLine}
 }
 
 func isProgram(path string) bool {

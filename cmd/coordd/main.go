@@ -13,6 +13,9 @@ import (
 
 func main() {
 	execgate.Main()
+	if len(os.Args) < 2 || os.Args[1] != cli.CommandLine {
+		execgate.Outer()
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	os.Exit(cli.Coordd(ctx, cli.Process()))

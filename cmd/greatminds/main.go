@@ -15,8 +15,13 @@ import (
 
 func main() {
 	execgate.Main()
-	if len(os.Args) > 1 && os.Args[1] == demo.AgentCommand {
-		os.Exit(demo.AgentMain(os.Args[2:]))
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case demo.AgentCommand:
+			os.Exit(demo.AgentMain(os.Args[2:]))
+		case "coordd":
+			execgate.Outer()
+		}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
