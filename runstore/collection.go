@@ -120,6 +120,9 @@ func check(v any, raw []byte) string {
 	switch e := v.(type) {
 	case *Run:
 		e.processNull = hasNull(raw, "process")
+		if !validName(string(e.ID)) {
+			return fmt.Sprintf("%q is no run id", e.ID)
+		}
 		if _, ok := runEdges[e.State]; !ok {
 			return fmt.Sprintf("unknown state %q", e.State)
 		}

@@ -162,17 +162,15 @@ func (s *Store) fold() {
 }
 
 // writeSnapshot puts the durable state into a new state.json of the next generation. On
-// success the journal, if any, is void and dropped.
+// success the journal, if any, is void and dropped. After an uncertain failure either file may
+// stand there, so nothing may be written to the old journal any more: the caller tries again,
+// from the same state, or gives up.
 func (s *Store) writeSnapshot() error {
 	m := s.disk.meta
 	m.Generation++
 	m.LastSequence = s.disk.last
 	data := encodeSnapshot(&s.View().h, m)
-	err := s.o.Disk.Replace(s.path(snapshotName), data, 0o600)
-	if err != nil {
-		if errors.Is(err, durable.ErrUncertain) {
-			s.disk.meta.Generation = m.Generation // it may be taken
-		}
+	if err := s.o.Disk.Replace(s.path(snapshotName), data, 0o600); err != nil {
 		return err
 	}
 	s.dropJournal()

@@ -245,6 +245,17 @@ func TestAViewNeverChanges(t *testing.T) {
 	if got := everything(old); got != before {
 		t.Errorf("got %s\nwant %s", got, before)
 	}
+
+	// Not even what admit saw of a transaction that was undone.
+	_ = s.Update(t.Context(), func(tx *Tx) error { // undone
+		tx.Emit("undone", "", nil)
+		_, _, err := tx.Claim(claimOf("0003-c"), func(v *View) []Hold { admitted = v; return nil })
+		return errors.Join(err, errors.New("no"))
+	})
+	update(t, s, func(tx *Tx) error { tx.Emit("kept", "", nil); return nil })
+	if got := kinds(admitted.Events(admitted.Sequence()-1, 1)); got != "undone" {
+		t.Errorf("the view of an undone transaction now ends with %q", got)
+	}
 }
 
 func TestATransactionEndsWithItsFunction(t *testing.T) {

@@ -255,6 +255,45 @@ func TestAFailedSyncIsHealedByANewSnapshot(t *testing.T) {
 	r.check(t, dir)
 }
 
+// uncertainFold is where the sync of the folder after state.json was replaced fails: either file may
+// stand there.
+func uncertainFold() faultdisk.Fault {
+	replaced := false
+	return faultdisk.On(func(s durable.Step) bool {
+		hit := replaced && s.Op == durable.OpSyncDir
+		replaced = s.Op == durable.OpRename && strings.HasSuffix(s.To, snapshotName)
+		return hit
+	}, faultdisk.FailAt(1, syscall.EIO))
+}
+
+// After an uncertain snapshot not one line may follow in the old journal, which it may have
+// made void.
+func TestAfterAnUncertainSnapshotTheOldJournalIsDone(t *testing.T) {
+	dir := storeDir(t)
+	fd := faultdisk.New()
+	o := options(dir, fd)
+	o.MinJournal = 3000 // a few changes
+	s := openStore(t, o)
+	r := &record{}
+	if err := r.op(s); err != nil {
+		t.Fatal(err)
+	}
+	fd.Plan(uncertainFold())
+	for n := 0; !fd.Reached(); n++ {
+		if err := r.op(s); err != nil || n > 50 {
+			t.Fatalf("after %d changes: %v", n, err)
+		}
+	}
+	if err := r.op(s); err != nil {
+		t.Fatal(err)
+	}
+	fd.Crash()
+	if err := s.Close(context.Background()); err == nil {
+		t.Error("a crashed store closed cleanly")
+	}
+	r.check(t, dir)
+}
+
 // E-167: where the way back fails too, the outcome is told as uncertain and the store ends.
 func TestWhereTheWayBackFailsTheStoreEnds(t *testing.T) {
 	dir := storeDir(t)

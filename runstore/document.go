@@ -234,9 +234,6 @@ func (h *hot) loadRuns(m member) error {
 		return wrongType(m.raw, m.off, "runs: an object")
 	}
 	for _, e := range split(m.raw, m.off) {
-		if !validName(e.key) {
-			return faultAt(e.off, "runs: %q is no run id", e.key)
-		}
 		if err := collections[inRuns].put(h, e.key, e.raw, e.off); err != nil {
 			return inEntity("runs", e.key, err)
 		}

@@ -79,7 +79,9 @@ type Result struct {
 	Details    *ResultDetails `json:"details,omitempty"`
 	Validation *Validation    `json:"validation,omitempty"`
 	Timings    *ResultTimings `json:"timings,omitempty"`
-	Extra      Members        `json:"-"`
+	// Held says why the result does not go on now, nil where nothing is known to be in its way.
+	Held  *ResultHold `json:"hold,omitempty"`
+	Extra Members     `json:"-"`
 }
 
 // ID returns the receipt's identity.

@@ -92,12 +92,12 @@ func (tx *Tx) needResult(id ResultID) (*Result, error) {
 func (r *Result) clone() *Result {
 	c := *r
 	c.UpdatedAt, c.Details = copied(r.UpdatedAt), copied(r.Details)
-	c.Validation, c.Timings = copied(r.Validation), copied(r.Timings)
+	c.Validation, c.Timings, c.Held = copied(r.Validation), copied(r.Timings), copied(r.Held)
 	return &c
 }
 
 // SetResult moves a result along its edges and emits result_STATUS; f, which may be nil, may
-// change Details and Extra. Moving to the status it has already changes nothing at all, so
+// change Details and Extra. A result that is resolved is held no more. Moving to the status it has already changes nothing at all, so
 // that an application found done twice keeps its times.
 //
 // The first move to applying starts the application's clock, the first to applied, rejected,
@@ -123,6 +123,9 @@ func (tx *Tx) SetResult(id ResultID, status string, f func(*Result)) error {
 	now := tx.at()
 	next.Status, next.SHA256, next.Envelope, next.Role, next.At = status, old.SHA256, old.Envelope, old.Role, old.At
 	next.UpdatedAt, next.Timings = &now, nextTimings(old, status, now)
+	if !next.Open() || status == needsRecovery {
+		next.Held = nil
+	}
 	if next, err = normal(next); err != nil {
 		return unstorable("result", string(id), err)
 	}

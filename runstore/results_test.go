@@ -397,3 +397,41 @@ func TestValidationIsMeasuredByAttempt(t *testing.T) {
 	refused(t, s.Update(t.Context(), func(tx *Tx) error { _, err := tx.BeginValidation("r1"); return err }), refusal.CodeTransition)
 	closeStore(t, s)
 }
+
+func TestAHeldResultSaysWhyUntilItGoesOn(t *testing.T) {
+	dir := storeDir(t)
+	s := openStore(t, options(dir, nil))
+	receive(t, s, running(t, s, "0001-a").Run, "r1")
+	hold := func(h *ResultHold) error {
+		return s.Update(t.Context(), func(tx *Tx) error { return tx.HoldResult("r1", h) })
+	}
+	overlap := &ResultHold{Code: "checkout_overlap", What: "main.go is in the way", Remedy: "commit or move it"}
+	if err := hold(overlap); err != nil {
+		t.Fatal(err)
+	}
+	before := everything(s.View())
+	if err := hold(overlap); err != nil || everything(s.View()) != before {
+		t.Errorf("the same hold again: %v", err)
+	}
+	overlap.What = "changed by the caller"
+	closeStore(t, s)
+	s = openStore(t, options(dir, nil))
+	r := s.View().Result("r1")
+	if h := r.Hold(); h == nil || h.Code != "checkout_overlap" || h.What != "main.go is in the way" || h.At == 0 || r.Details.Error != h.What || r.Status != "received" {
+		t.Errorf("got %s", encode(r))
+	}
+	for _, h := range []*ResultHold{nil, nil} {
+		if err := hold(h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := s.View().Result("r1"); r.Hold() != nil || r.Details != nil {
+		t.Errorf("got %s", encode(r))
+	}
+	if got := kinds(s.View().Events(4, 10)); got != "result_held result_released" {
+		t.Errorf("got %s", got)
+	}
+	update(t, s, func(tx *Tx) error { return tx.SetResult("r1", "rejected", nil) })
+	refused(t, hold(overlap), refusal.CodeTransition)
+	closeStore(t, s)
+}
