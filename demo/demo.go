@@ -40,6 +40,8 @@ type Options struct {
 	Question func(ctx context.Context, project, requestID string) error
 	// Keep leaves the project on disk.
 	Keep bool
+	// Brief leaves out what is only told to a person: where the project stands and what to try next.
+	Brief bool
 	// Folder is the parent of the temporary project, empty for the system's.
 	Folder string
 	// Limit bounds the whole story; 0 is five minutes.
@@ -98,11 +100,13 @@ func Run(ctx context.Context, o Options) (err error) {
 }
 
 func (s *story) cleanUp() error {
-	if s.Keep {
-		s.plain("kept: %s", s.project)
-		return nil
+	if !s.Keep {
+		return os.RemoveAll(s.root)
 	}
-	return os.RemoveAll(s.root)
+	if !s.Brief {
+		s.plain("kept: %s", s.project)
+	}
+	return nil
 }
 
 // checkTools names what is missing before anything is made.

@@ -113,8 +113,14 @@ func (s *story) contractText() string {
 	for _, st := range sample.Stages {
 		fmt.Fprintf(&b, "  %s:\n    role: %s\n    agent: %s-agent\n    scheduling: queue\n    session: new\n    permission: %s\n    account: demo\n    timeout_seconds: 240\n",
 			st.ID, st.Role, st.ID, s.policy())
+		if len(s.Agent) == 0 {
+			continue
+		}
+		// On a busy machine the first start of a large agent can outlast the handshake's time
+		// limit; the next ones find its files in memory.
+		b.WriteString("    max_startup_retries: 5\n")
 		for _, setting := range [][2]string{{"model", s.Model}, {"mode", s.Mode}} {
-			if len(s.Agent) > 0 && setting[1] != "" {
+			if setting[1] != "" {
 				fmt.Fprintf(&b, "    %s: %s\n", setting[0], quoted(setting[1]))
 			}
 		}

@@ -33,7 +33,10 @@ func (s *story) report(ctx context.Context) error {
 		return fmt.Errorf("the repository is not clean after the merge:\n%s", dirty)
 	}
 	s.plain("clean:   git status shows nothing; the task's worktree and branch are gone")
-	s.plain("took:    %.2fs\n\n%s", s.Now().Sub(s.began).Seconds(), nextSteps)
+	s.plain("took:    %.2fs", s.Now().Sub(s.began).Seconds())
+	if !s.Brief {
+		s.plain("\n%s", nextSteps)
+	}
 	return nil
 }
 
