@@ -1,93 +1,148 @@
 // Command realagents runs real ACP agents through the demo's pipeline, against a stand-in for
 // their models on loopback, and prints what was seen.
 //
-//	realagents [--cache DIR] [--lightest] [--json FILE] [--markdown FILE] [AGENT...]
+//	realagents [--lightest | AGENT...] [--cache DIR] [--log FILE] [--json FILE] [--markdown FILE]
 //
-// Agents are installed by pinned version into the cache folder. Each tool call of an agent asks
-// for a permission, which is answered by the operator's own command. The run fails when an agent
-// did not get its task merged, or when the stand-in saw no request of it.
+// Agents are installed by pinned version into the cache folder. Their tool calls ask for
+// permissions, which are answered by the operator's own command line. An agent counts only when
+// its task got merged with the file that it wrote, when it asked for a permission, and when the
+// stand-in saw its requests. Run it inside the repository, since it builds greatminds from it.
+//
+// The invariant kept: whatever happens, no process is left, and nothing outside of the cache
+// but the folder of an agent that failed, which is named.
 //
 // Exit status: 0 when every agent asked for finished, 1 otherwise, 2 wrong usage.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
 
 	"greatminds/internal/execgate"
 )
 
 func main() {
 	execgate.Main()
-	os.Exit(run())
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	status := run(ctx, os.Args[1:])
+	stop()
+	os.Exit(status)
 }
 
-func run() int {
-	cacheDir, err := os.UserCacheDir()
-	if err != nil {
-		cacheDir = os.TempDir()
+// options are the command line.
+type options struct {
+	agents              []recipe
+	cache               string
+	log, json, markdown string
+}
+
+// run is main without the process around it; it returns the exit status.
+func run(ctx context.Context, args []string) int {
+	o, err := parse(args, os.Stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
 	}
-	cache := flag.String("cache", filepath.Join(cacheDir, "greatminds-realagents"), "folder for installed agents")
-	lightest := flag.Bool("lightest", false, "run only the agent that is quickest to install")
-	jsonFile := flag.String("json", "", "write the table as JSON to this file")
-	markdown := flag.String("markdown", "", "write the table as Markdown to this file")
-	flag.Parse()
-	chosen, err := choose(flag.Args(), *lightest)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		return 2
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	b := &bench{cache: *cache}
-	if err := b.build(ctx); err != nil {
+	failed, err := o.bench(ctx)
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		return 1
 	}
-	defer b.cleanUp()
-	status := 0
-	var rows []row
-	for _, r := range chosen {
-		fmt.Printf("== %s\n", r.name)
-		one := b.try(ctx, r)
-		if one.Error != "" {
-			status = 1
-			fmt.Printf("FAILED %s: %s\n", r.name, one.Error)
-		}
-		rows = append(rows, one)
+	return failed
+}
+
+func parse(args []string, usage io.Writer) (options, error) {
+	var o options
+	set := flag.NewFlagSet("realagents", flag.ContinueOnError)
+	set.SetOutput(usage)
+	lightest := set.Bool("lightest", false, "run only the agent that is quickest to install and to run")
+	set.StringVar(&o.cache, "cache", "", "`folder` for installed agents; empty for one in the user's cache")
+	set.StringVar(&o.log, "log", "", "write every request to the model stand-in, and its answer, to this `file`, one JSON document a line")
+	set.StringVar(&o.json, "json", "", "write the table as JSON to this `file`")
+	set.StringVar(&o.markdown, "markdown", "", "write the table as Markdown to this `file`")
+	if err := set.Parse(args); err != nil {
+		return o, err
 	}
-	table := markdownTable(rows)
-	fmt.Println(table)
-	for _, out := range []struct{ file, text string }{{*jsonFile, jsonTable(rows)}, {*markdown, table}} {
-		if out.file == "" {
-			continue
-		}
-		if err := os.WriteFile(out.file, []byte(out.text+"\n"), 0o644); err != nil {
-			fmt.Fprintln(os.Stderr, "Error:", err)
-			status = 1
-		}
+	var err error
+	if o.agents, err = choose(set.Args(), *lightest); err != nil {
+		return o, err
 	}
-	return status
+	if o.cache == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return o, fmt.Errorf("no folder for installed agents: %w; name one with --cache", err)
+		}
+		o.cache = filepath.Join(user, "greatminds-realagents")
+	}
+	o.cache, err = filepath.Abs(o.cache)
+	return o, err
 }
 
 func choose(names []string, lightest bool) ([]recipe, error) {
-	if lightest {
+	switch {
+	case lightest && len(names) > 0:
+		return nil, fmt.Errorf("--lightest chooses the agent itself; leave out %s", strings.Join(names, " "))
+	case lightest:
 		return recipes[:1], nil
-	}
-	if len(names) == 0 {
+	case len(names) == 0:
 		return recipes, nil
 	}
 	var out []recipe
 	for _, name := range names {
-		r, ok := find(name)
-		if !ok {
-			return nil, fmt.Errorf("no agent named %q; known are opencode, gemini, codex", name)
+		r, err := find(name)
+		if err != nil {
+			return nil, err
 		}
 		out = append(out, r)
 	}
 	return out, nil
+}
+
+// bench runs the agents asked for and prints the table. The status is 1 when one of them failed.
+func (o options) bench(ctx context.Context) (status int, err error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return 1, err
+	}
+	b := &bench{cache: o.cache, source: dir, environ: os.Environ(), out: os.Stdout, now: time.Now}
+	if o.log != "" {
+		log, err := os.OpenFile(o.log, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+		if err != nil {
+			return 1, err
+		}
+		defer func() { err = errors.Join(err, log.Close()) }()
+		b.log = log
+	}
+	rows, err := b.run(ctx, o.agents)
+	if err != nil {
+		return 1, err
+	}
+	table := markdownTable(rows)
+	fmt.Print("\n", table)
+	for _, out := range []struct{ file, text string }{{o.json, jsonTable(rows)}, {o.markdown, table}} {
+		if out.file == "" {
+			continue
+		}
+		if err := os.WriteFile(out.file, []byte(out.text), 0o644); err != nil {
+			return 1, err
+		}
+	}
+	for _, r := range rows {
+		if r.Error != "" {
+			status = 1
+		}
+	}
+	return status, nil
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 )
 
@@ -10,83 +12,125 @@ import (
 const key = "sk-sample-not-a-key"
 
 // recipe says how one real agent is installed and started against the stand-in.
+//
+// In program, args and the values of env and files, %I is the install folder, %H the agent's
+// own HOME, %U the stand-in's address and %A the processor as npm packages name it.
 type recipe struct {
 	name string
-	// packages are npm packages by pinned version.
+	// packages are npm packages, each with its pinned version.
 	packages []string
-	// node is true for agents that need a Node runtime of at least version 22.
-	node bool
-	// argv, env and files describe a launch; %I is the install folder, %H the agent's own HOME,
-	// %U the stand-in's address. Files lie below HOME.
-	argv  []string
-	env   map[string]string
+	// interpreter is looked up in PATH and runs the program; empty for one that runs by itself.
+	interpreter string
+	// program is the installed file that is the agent, args what follows it.
+	program string
+	args    []string
+	env     map[string]string
+	// files are the agent's own configuration, by their paths below HOME.
 	files map[string]string
-	// auth is the authentication method to select, mode the mode in which the agent asks.
-	auth, mode string
-	// why names what is known to differ, for the table.
-	why string
+	// auth is the authentication method to select, empty for none.
+	auth string
+	// note says what is special, for the table.
+	note string
 }
 
-// recipes are the agents that are known to work, the lightest first.
+// recipes are the agents that are known to work, the lightest first: by the time from an empty
+// cache to the merge, and by what runs meanwhile.
 var recipes = []recipe{
 	{
+		name: "codex", packages: []string{"@zed-industries/codex-acp@0.16.0"},
+		program: "%I/node_modules/@zed-industries/codex-acp-linux-%A/bin/codex-acp",
+		env:     map[string]string{"CODEX_HOME": "%H/.codex", "MOCK_KEY": key, "NO_BROWSER": "1"},
+		files: map[string]string{".codex/config.toml": `model = "gpt-5.2"
+model_provider = "mock"
+[model_providers.mock]
+name = "mock"
+base_url = "%U/v1"
+env_key = "MOCK_KEY"
+wire_api = "responses"
+request_max_retries = 2
+stream_max_retries = 2
+`},
+		note: "native program; each shell command asks to leave the agent's own sandbox",
+	},
+	{
+		name: "gemini", packages: []string{"@google/gemini-cli@0.61.0"},
+		interpreter: "node", program: "%I/node_modules/@google/gemini-cli/bundle/gemini.js", args: []string{"--acp"},
+		env: map[string]string{"GEMINI_API_KEY": key, "GOOGLE_GEMINI_BASE_URL": "%U", "GEMINI_CLI_TRUST_WORKSPACE": "true",
+			"NO_BROWSER": "true", "GEMINI_CLI_NO_RELAUNCH": "true"},
+		files: map[string]string{".gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"},"folderTrust":{"enabled":false}},
+"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},
+"general":{"enableAutoUpdate":false,"enableAutoUpdateNotification":false}}`},
+		auth: "gemini-api-key",
+		note: "authenticates by method; one more model request a turn to choose a model",
+	},
+	{
+		name: "claude", packages: []string{"@zed-industries/claude-agent-acp@0.23.1"},
+		interpreter: "node", program: "%I/node_modules/@zed-industries/claude-agent-acp/dist/index.js",
+		env: map[string]string{"ANTHROPIC_API_KEY": key, "ANTHROPIC_BASE_URL": "%U", "CLAUDE_CONFIG_DIR": "%H/.claude",
+			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_TELEMETRY": "1", "DISABLE_AUTOUPDATER": "1"},
+		note: "a child process for each session; does not exit at the end of its input",
+	},
+	{
 		name: "opencode", packages: []string{"opencode-ai@1.18.33"},
-		argv: []string{"%I/node_modules/opencode-linux-x64/bin/opencode", "acp"},
-		env:  map[string]string{"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_LSP_DOWNLOAD": "1"},
+		program: "%I/node_modules/opencode-linux-%A/bin/opencode", args: []string{"acp"},
+		env: map[string]string{"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_LSP_DOWNLOAD": "1"},
 		files: map[string]string{".config/opencode/opencode.json": `{"model":"mock/mock-model","small_model":"mock/mock-model",
 "autoupdate":false,"share":"disabled","permission":{"edit":"ask","bash":"ask"},
 "provider":{"mock":{"npm":"@ai-sdk/openai-compatible","name":"Mock","options":{"baseURL":"%U/v1","apiKey":"` + key + `"},
 "models":{"mock-model":{"name":"Mock","limit":{"context":200000,"output":8000},"tool_call":true}}}}}`},
-	},
-	{
-		name: "gemini", packages: []string{"@google/gemini-cli@0.61.0"},
-		argv: []string{"node", "%I/node_modules/@google/gemini-cli/bundle/gemini.js", "--acp"},
-		env: map[string]string{"GEMINI_API_KEY": key, "GOOGLE_GEMINI_BASE_URL": "%U", "GEMINI_CLI_TRUST_WORKSPACE": "true",
-			"NO_BROWSER": "true", "GEMINI_CLI_NO_RELAUNCH": "true"},
-		files: map[string]string{".gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"},"folderTrust":{"enabled":false}},
-"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},"general":{"enableAutoUpdate":false,"enableAutoUpdateNotification":false}}`},
-		auth: "gemini-api-key",
-	},
-	{
-		name: "codex", packages: []string{"@zed-industries/codex-acp@0.16.0"},
-		argv: []string{"%I/node_modules/@zed-industries/codex-acp-linux-x64/bin/codex-acp"},
-		env:  map[string]string{"CODEX_HOME": "%H/.codex", "MOCK_KEY": key, "NO_BROWSER": "1"},
-		files: map[string]string{".codex/config.toml": "model = \"gpt-5.2\"\nmodel_provider = \"mock\"\n[model_providers.mock]\nname = \"mock\"\n" +
-			"base_url = \"%U/v1\"\nenv_key = \"MOCK_KEY\"\nwire_api = \"responses\"\nrequest_max_retries = 2\nstream_max_retries = 2\n"},
-		why: "its shell tool is sandboxed; the stand-in asks to leave the sandbox, which asks the operator",
+		note: "native program; writes through the client although it was told not to",
 	},
 }
 
-func find(name string) (recipe, bool) {
+func find(name string) (recipe, error) {
+	var known []string
 	for _, r := range recipes {
 		if r.name == name {
-			return r, true
+			return r, nil
 		}
+		known = append(known, r.name)
 	}
-	return recipe{}, false
+	return recipe{}, fmt.Errorf("no agent named %q; known are %s", name, strings.Join(known, ", "))
+}
+
+// place is where one launch stands.
+type place struct {
+	install, home, model string
+	// path is the PATH of the agent and of all that it starts.
+	path string
+}
+
+func (p place) fill(text string) string {
+	processor := map[string]string{"amd64": "x64"}[runtime.GOARCH]
+	if processor == "" {
+		processor = runtime.GOARCH
+	}
+	return strings.NewReplacer("%I", p.install, "%H", p.home, "%U", p.model, "%A", processor).Replace(text)
 }
 
 // launch writes the agent's own configuration and returns its argv and environment, which is
 // built from nothing: no key of this machine can reach the agent.
-func (r recipe) launch(install, home, model, path string) ([]string, map[string]string, error) {
-	place := strings.NewReplacer("%I", install, "%H", home, "%U", model)
+func (r recipe) launch(p place) (argv []string, env map[string]string, err error) {
 	for name, text := range r.files {
-		file := filepath.Join(home, name)
+		file := filepath.Join(p.home, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 			return nil, nil, err
 		}
-		if err := os.WriteFile(file, []byte(place.Replace(text)), 0o600); err != nil {
+		// They name a credential, made up as it is.
+		if err := os.WriteFile(file, []byte(p.fill(text)), 0o600); err != nil {
 			return nil, nil, err
 		}
 	}
-	argv := make([]string, len(r.argv))
-	for i, word := range r.argv {
-		argv[i] = place.Replace(word)
+	if r.interpreter != "" {
+		argv = append(argv, r.interpreter)
 	}
-	env := map[string]string{"HOME": home, "PATH": path, "TERM": "dumb", "LANG": "C.UTF-8", "TMPDIR": filepath.Join(home, "tmp"),
-		"NO_PROXY": "127.0.0.1,localhost"}
+	for _, word := range append([]string{r.program}, r.args...) {
+		argv = append(argv, p.fill(word))
+	}
+	env = map[string]string{"HOME": p.home, "PATH": p.path, "TERM": "dumb", "LANG": "C.UTF-8",
+		"TMPDIR": filepath.Join(p.home, "tmp"), "NO_PROXY": "127.0.0.1,localhost"}
 	for name, value := range r.env {
-		env[name] = place.Replace(value)
+		env[name] = p.fill(value)
 	}
 	return argv, env, os.MkdirAll(env["TMPDIR"], 0o700)
 }

@@ -2,6 +2,7 @@ package model
 
 import "strings"
 
+// The requests come from programs of others: whatever has an unexpected form reads as empty.
 func list(v any) []any            { l, _ := v.([]any); return l }
 func object(v any) map[string]any { m, _ := v.(map[string]any); return m }
 func text(v any) string           { s, _ := v.(string); return s }
@@ -20,112 +21,106 @@ func content(v any) string {
 	return strings.Join(parts, "\n")
 }
 
-// said adds a user's text. An assignment begins the count of tool results anew.
-func (c *conversation) said(s string) {
-	c.texts = append(c.texts, s)
-	if strings.Contains(s, "{\n  \"run_id\"") {
-		c.results = 0
-	}
-}
-
-func readChat(body map[string]any) conversation {
-	c := conversation{tools: map[string]schema{}}
-	for _, m := range list(body["messages"]) {
+func readChat(request map[string]any) conversation {
+	c := conversation{tools: map[string]tool{}}
+	for _, m := range list(request["messages"]) {
 		switch msg := object(m); msg["role"] {
 		case "user":
 			c.said(content(msg["content"]))
 		case "tool":
-			c.results++
+			c.results = append(c.results, content(msg["content"]))
 		}
 	}
-	for _, t := range list(body["tools"]) {
+	for _, t := range list(request["tools"]) {
 		f := object(object(t)["function"])
 		if name := text(f["name"]); name != "" {
-			c.tools[name] = object(f["parameters"])
+			c.tools[name] = tool{schema: object(f["parameters"])}
 		}
 	}
 	return c
 }
 
-func readResponses(body map[string]any) conversation {
-	c := conversation{tools: map[string]schema{}}
-	for _, m := range list(body["input"]) {
+func readResponses(request map[string]any) conversation {
+	c := conversation{tools: map[string]tool{}}
+	if s := text(request["input"]); s != "" {
+		c.said(s)
+	}
+	for _, m := range list(request["input"]) {
 		msg := object(m)
-		switch kind := text(msg["type"]); {
+		switch {
 		case msg["role"] == "user":
 			c.said(content(msg["content"]))
-		case strings.HasSuffix(kind, "_output"):
-			c.results++
+		case strings.HasSuffix(text(msg["type"]), "_call_output"):
+			c.results = append(c.results, content(msg["output"]))
 		}
 	}
-	for _, t := range list(body["tools"]) {
-		tool := object(t)
-		switch tool["type"] {
+	for _, t := range list(request["tools"]) {
+		switch one := object(t); one["type"] {
 		case "function":
-			c.tools[text(tool["name"])] = object(tool["parameters"])
+			c.tools[text(one["name"])] = tool{schema: object(one["parameters"])}
 		case "custom":
-			c.tools[text(tool["name"])] = schema{"custom": true}
+			c.tools[text(one["name"])] = tool{freeform: true}
 		}
 	}
 	return c
 }
 
-func readMessages(body map[string]any) conversation {
-	c := conversation{tools: map[string]schema{}}
-	for _, m := range list(body["messages"]) {
+func readMessages(request map[string]any) conversation {
+	c := conversation{tools: map[string]tool{}}
+	for _, m := range list(request["messages"]) {
 		msg := object(m)
 		if msg["role"] != "user" {
 			continue
 		}
-		if s, ok := msg["content"].(string); ok {
+		if s := text(msg["content"]); s != "" {
 			c.said(s)
-			continue
 		}
 		for _, p := range list(msg["content"]) {
 			switch part := object(p); part["type"] {
 			case "text":
 				c.said(text(part["text"]))
 			case "tool_result":
-				c.results++
+				c.results = append(c.results, content(part["content"]))
 			}
 		}
 	}
-	for _, t := range list(body["tools"]) {
-		tool := object(t)
-		c.tools[text(tool["name"])] = object(tool["input_schema"])
+	for _, t := range list(request["tools"]) {
+		if one := object(t); text(one["name"]) != "" {
+			c.tools[text(one["name"])] = tool{schema: object(one["input_schema"])}
+		}
 	}
 	return c
 }
 
-func readGemini(body map[string]any) conversation {
-	c := conversation{tools: map[string]schema{}}
-	for _, m := range list(body["contents"]) {
+func readGemini(request map[string]any) conversation {
+	c := conversation{tools: map[string]tool{}}
+	for _, m := range list(request["contents"]) {
 		msg := object(m)
 		if msg["role"] == "model" {
 			continue
 		}
 		for _, p := range list(msg["parts"]) {
 			part := object(p)
-			if _, ok := part["functionResponse"]; ok {
-				c.results++
+			if response, ok := part["functionResponse"]; ok {
+				c.results = append(c.results, encode(object(response)["response"]))
 			} else {
 				c.said(text(part["text"]))
 			}
 		}
 	}
-	for _, t := range list(body["tools"]) {
+	for _, t := range list(request["tools"]) {
 		for _, f := range list(object(t)["functionDeclarations"]) {
-			fn := object(f)
-			params := object(fn["parametersJsonSchema"])
-			if params == nil {
-				params = object(fn["parameters"])
+			one := object(f)
+			schema := object(one["parametersJsonSchema"])
+			if schema == nil {
+				schema = object(one["parameters"])
 			}
-			c.tools[text(fn["name"])] = params
+			c.tools[text(one["name"])] = tool{schema: schema}
 		}
 	}
-	config := object(body["generationConfig"])
-	if c.wanted = object(config["responseJsonSchema"]); c.wanted == nil {
-		c.wanted = object(config["responseSchema"])
+	config := object(request["generationConfig"])
+	if c.form = object(config["responseJsonSchema"]); c.form == nil {
+		c.form = object(config["responseSchema"])
 	}
 	return c
 }

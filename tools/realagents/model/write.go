@@ -1,97 +1,108 @@
 package model
 
-const callID = "call_sample_1"
+import (
+	"fmt"
+	"maps"
+)
 
-func writeChat(w *stream, a answer) {
-	delta, finish := map[string]any{"role": "assistant"}, "stop"
+// modelName is what the stand-in calls itself where an API wants a name.
+const modelName = "mock-model"
+
+// fields is one JSON object.
+type fields = map[string]any
+
+func (a answer) callID() string { return fmt.Sprintf("call_%d", a.number) }
+
+func writeChat(w *reply, a answer) {
+	message, finish := fields{"role": "assistant", "content": a.text}, "stop"
 	if a.tool != "" {
 		finish = "tool_calls"
-		delta["tool_calls"] = []any{map[string]any{"index": 0, "id": callID, "type": "function",
-			"function": map[string]any{"name": a.tool, "arguments": encode(a.args)}}}
-	} else {
-		delta["content"] = a.text
+		message = fields{"role": "assistant", "content": nil, "tool_calls": []any{fields{"index": 0, "id": a.callID(), "type": "function",
+			"function": fields{"name": a.tool, "arguments": encode(a.args)}}}}
 	}
-	head := map[string]any{"id": "chatcmpl-1", "created": 1, "model": "mock-model"}
-	usage := map[string]any{"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+	head := fields{"id": fmt.Sprintf("chatcmpl-%d", a.number), "created": 1, "model": modelName}
+	usage := fields{"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
 	if !w.streaming {
-		w.document(merge(head, map[string]any{"object": "chat.completion", "usage": usage,
-			"choices": []any{map[string]any{"index": 0, "message": delta, "finish_reason": finish}}}))
+		w.document(merge(head, fields{"object": "chat.completion", "usage": usage,
+			"choices": []any{fields{"index": 0, "message": message, "finish_reason": finish}}}))
 		return
 	}
-	chunk := func(choice map[string]any) map[string]any {
-		return merge(head, map[string]any{"object": "chat.completion.chunk", "choices": []any{merge(map[string]any{"index": 0}, choice)}})
-	}
-	w.event("", chunk(map[string]any{"delta": delta, "finish_reason": nil}))
-	w.event("", chunk(map[string]any{"delta": map[string]any{}, "finish_reason": finish}))
-	w.event("", merge(head, map[string]any{"object": "chat.completion.chunk", "choices": []any{}, "usage": usage}))
-	w.text("[DONE]")
+	head["object"] = "chat.completion.chunk"
+	w.event("", merge(head, fields{"choices": []any{fields{"index": 0, "delta": message, "finish_reason": nil}}}))
+	w.event("", merge(head, fields{"choices": []any{fields{"index": 0, "delta": fields{}, "finish_reason": finish}}}))
+	w.event("", merge(head, fields{"choices": []any{}, "usage": usage}))
+	w.data("[DONE]")
 }
 
-func writeResponses(w *stream, a answer) {
-	var item map[string]any
-	switch {
-	case a.custom != "":
-		item = map[string]any{"type": "custom_tool_call", "id": "ctc_1", "call_id": callID, "name": a.tool, "input": a.custom, "status": "completed"}
-	case a.tool != "":
-		item = map[string]any{"type": "function_call", "id": "fc_1", "call_id": callID, "name": a.tool, "arguments": encode(a.args), "status": "completed"}
-	default:
-		item = map[string]any{"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
-			"content": []any{map[string]any{"type": "output_text", "text": a.text, "annotations": []any{}}}}
-	}
-	response := func(status string, output []any) map[string]any {
-		return map[string]any{"id": "resp_1", "object": "response", "created_at": 1, "status": status, "model": "mock-model", "output": output,
-			"usage": map[string]any{"input_tokens": 10, "output_tokens": 5, "total_tokens": 15,
-				"input_tokens_details": map[string]any{"cached_tokens": 0}, "output_tokens_details": map[string]any{"reasoning_tokens": 0}}}
+func writeResponses(w *reply, a answer) {
+	item := responsesItem(a)
+	response := func(status string, output ...any) fields {
+		return fields{"id": fmt.Sprintf("resp_%d", a.number), "object": "response", "created_at": 1, "status": status, "model": modelName,
+			"output": append([]any{}, output...), "usage": fields{"input_tokens": 10, "output_tokens": 5, "total_tokens": 15,
+				"input_tokens_details": fields{"cached_tokens": 0}, "output_tokens_details": fields{"reasoning_tokens": 0}}}
 	}
 	if !w.streaming {
-		w.document(response("completed", []any{item}))
+		w.document(response("completed", item))
 		return
 	}
 	n := 0
-	send := func(kind string, more map[string]any) {
-		w.event(kind, merge(map[string]any{"type": kind, "sequence_number": n}, more))
+	send := func(kind string, more fields) {
+		w.event(kind, merge(more, fields{"type": kind, "sequence_number": n}))
 		n++
 	}
-	send("response.created", map[string]any{"response": response("in_progress", []any{})})
-	send("response.output_item.added", map[string]any{"output_index": 0, "item": item})
+	send("response.created", fields{"response": response("in_progress")})
+	send("response.output_item.added", fields{"output_index": 0, "item": item})
 	if a.tool == "" {
-		send("response.output_text.delta", map[string]any{"output_index": 0, "content_index": 0, "item_id": "msg_1", "delta": a.text})
+		send("response.output_text.delta", fields{"output_index": 0, "content_index": 0, "item_id": item["id"], "delta": a.text})
 	}
-	send("response.output_item.done", map[string]any{"output_index": 0, "item": item})
-	send("response.completed", map[string]any{"response": response("completed", []any{item})})
+	send("response.output_item.done", fields{"output_index": 0, "item": item})
+	send("response.completed", fields{"response": response("completed", item)})
 }
 
-func writeMessages(w *stream, a answer) {
-	block, delta, stop := map[string]any{"type": "text", "text": ""}, map[string]any{"type": "text_delta", "text": a.text}, "end_turn"
-	whole := map[string]any{"type": "text", "text": a.text}
-	if a.tool != "" {
-		stop = "tool_use"
-		block = map[string]any{"type": "tool_use", "id": "toolu_1", "name": a.tool, "input": map[string]any{}}
-		delta = map[string]any{"type": "input_json_delta", "partial_json": encode(a.args)}
-		whole = merge(block, map[string]any{"input": a.args})
+func responsesItem(a answer) fields {
+	switch {
+	case a.freeform != "":
+		return fields{"type": "custom_tool_call", "id": fmt.Sprintf("ctc_%d", a.number), "call_id": a.callID(), "name": a.tool,
+			"input": a.freeform, "status": "completed"}
+	case a.tool != "":
+		return fields{"type": "function_call", "id": fmt.Sprintf("fc_%d", a.number), "call_id": a.callID(), "name": a.tool,
+			"arguments": encode(a.args), "status": "completed"}
 	}
-	message := map[string]any{"id": "msg_1", "type": "message", "role": "assistant", "model": "mock-model",
-		"usage": map[string]any{"input_tokens": 10, "output_tokens": 5}}
+	return fields{"type": "message", "id": fmt.Sprintf("msg_%d", a.number), "role": "assistant", "status": "completed",
+		"content": []any{fields{"type": "output_text", "text": a.text, "annotations": []any{}}}}
+}
+
+func writeMessages(w *reply, a answer) {
+	whole := fields{"type": "text", "text": a.text}
+	begun, delta, stop := fields{"type": "text", "text": ""}, fields{"type": "text_delta", "text": a.text}, "end_turn"
+	if a.tool != "" {
+		whole = fields{"type": "tool_use", "id": a.callID(), "name": a.tool, "input": a.args}
+		begun, stop = merge(whole, fields{"input": fields{}}), "tool_use"
+		delta = fields{"type": "input_json_delta", "partial_json": encode(a.args)}
+	}
+	message := fields{"id": fmt.Sprintf("msg_%d", a.number), "type": "message", "role": "assistant", "model": modelName,
+		"usage": fields{"input_tokens": 10, "output_tokens": 5}, "stop_sequence": nil}
 	if !w.streaming {
-		w.document(merge(message, map[string]any{"content": []any{whole}, "stop_reason": stop, "stop_sequence": nil}))
+		w.document(merge(message, fields{"content": []any{whole}, "stop_reason": stop}))
 		return
 	}
-	w.event("message_start", map[string]any{"type": "message_start", "message": merge(message, map[string]any{"content": []any{}, "stop_reason": nil, "stop_sequence": nil})})
-	w.event("content_block_start", map[string]any{"type": "content_block_start", "index": 0, "content_block": block})
-	w.event("content_block_delta", map[string]any{"type": "content_block_delta", "index": 0, "delta": delta})
-	w.event("content_block_stop", map[string]any{"type": "content_block_stop", "index": 0})
-	w.event("message_delta", map[string]any{"type": "message_delta", "delta": map[string]any{"stop_reason": stop, "stop_sequence": nil}, "usage": map[string]any{"output_tokens": 5}})
-	w.event("message_stop", map[string]any{"type": "message_stop"})
+	send := func(kind string, more fields) { w.event(kind, merge(more, fields{"type": kind})) }
+	send("message_start", fields{"message": merge(message, fields{"content": []any{}, "stop_reason": nil})})
+	send("content_block_start", fields{"index": 0, "content_block": begun})
+	send("content_block_delta", fields{"index": 0, "delta": delta})
+	send("content_block_stop", fields{"index": 0})
+	send("message_delta", fields{"delta": fields{"stop_reason": stop, "stop_sequence": nil}, "usage": fields{"output_tokens": 5}})
+	send("message_stop", nil)
 }
 
-func writeGemini(w *stream, a answer) {
-	part := map[string]any{"text": a.text}
+func writeGemini(w *reply, a answer) {
+	part := fields{"text": a.text}
 	if a.tool != "" {
-		part = map[string]any{"functionCall": map[string]any{"name": a.tool, "args": a.args}}
+		part = fields{"functionCall": fields{"name": a.tool, "args": a.args}}
 	}
-	doc := map[string]any{"candidates": []any{map[string]any{"index": 0, "finishReason": "STOP",
-		"content": map[string]any{"role": "model", "parts": []any{part}}}},
-		"usageMetadata": map[string]any{"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15}, "modelVersion": "mock-model"}
+	doc := fields{"candidates": []any{fields{"index": 0, "finishReason": "STOP",
+		"content": fields{"role": "model", "parts": []any{part}}}},
+		"usageMetadata": fields{"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15}, "modelVersion": modelName}
 	if w.streaming {
 		w.event("", doc)
 		return
@@ -99,12 +110,11 @@ func writeGemini(w *stream, a answer) {
 	w.document(doc)
 }
 
-func merge(maps ...map[string]any) map[string]any {
-	out := map[string]any{}
-	for _, m := range maps {
-		for k, v := range m {
-			out[k] = v
-		}
+// merge gives a new object with the members of all, the last one's first.
+func merge(all ...fields) fields {
+	out := fields{}
+	for _, one := range all {
+		maps.Copy(out, one)
 	}
 	return out
 }
