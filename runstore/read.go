@@ -16,7 +16,7 @@ const readTries = 100
 // line that is being written.
 func Read(dir string) (*View, error) {
 	for range readTries {
-		r, err := readOnce(dir)
+		r, err := readOnce(dir, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -30,8 +30,9 @@ func Read(dir string) (*View, error) {
 // readOnce reads the snapshot, the journal, and then looks whether the snapshot is still the
 // same file: otherwise the journal may go on from another one. It returns nil to try again.
 //
-// The first snapshot stays open meanwhile, so that no other file can get its inode.
-func readOnce(dir string) (*replayed, error) {
+// The first snapshot stays open meanwhile, so that no other file can get its inode. Tests do
+// between the two files what another process might.
+func readOnce(dir string, between func()) (*replayed, error) {
 	f := &files{dir: dir}
 	snap, before, err := openFile(f.path(snapshotName))
 	if err != nil {
@@ -42,6 +43,9 @@ func readOnce(dir string) (*replayed, error) {
 		if f.snapshot, err = readAll(f.path(snapshotName), snap); err != nil {
 			return nil, err
 		}
+	}
+	if between != nil {
+		between()
 	}
 	if f.journal, err = readFile(f.path(journalName)); err != nil {
 		return nil, err
