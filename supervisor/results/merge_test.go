@@ -175,3 +175,59 @@ func TestTwoMergesDoNotTakeTheBranchFromEachOther(t *testing.T) {
 		t.Errorf("status: %s", got)
 	}
 }
+
+// What comes into the way after the intent was recorded, with nothing moved yet, holds too.
+func TestObstacleAfterTheIntentHoldsTheApplication(t *testing.T) {
+	l := stopped(t, "apply.merge")
+	l.write("a.txt", "mine\n")
+	if err := l.applier.Recover(l.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.result(); got.Status != "applying" || got.Hold() == nil || got.Hold().Code != string(refusal.CodeCheckoutOverlap) {
+		t.Fatalf("result %s, hold %+v", got.Status, got.Hold())
+	}
+	if l.read("a.txt") != "mine\n" || l.merges() != "0" || l.queues() != "feature_review" {
+		t.Error("something moved")
+	}
+	l.git(l.root, "checkout", "-q", "a.txt")
+	if _, err := l.applier.Repair(l.ctx(), string(resultID)); err != nil {
+		t.Fatal(err)
+	}
+	l.wantVerified()
+}
+
+// A branch that went on between the intent and the merge is merged into as it is by then.
+func TestBranchThatWentOnAfterTheIntentIsMergedInto(t *testing.T) {
+	l := stopped(t, "git.read-tree")
+	l.write("k.txt", "later\n")
+	later := l.commit(l.root, "later")
+	if err := l.applier.Recover(l.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	if l.result().Status != "applied" || l.merges() != "1" || l.git(l.root, "rev-parse", "main^1") != later {
+		t.Fatalf("result %s, %s merges: %s", l.result().Status, l.merges(), l.git(l.root, "log", "--oneline", "--graph", "main"))
+	}
+	if got := l.read("a.txt") + l.read("k.txt") + l.git(l.root, "status", "--porcelain"); got != "ours\nlater\n" {
+		t.Errorf("the checkout holds %q", got)
+	}
+	if lines := l.lines(); len(lines) != 1 {
+		t.Errorf("journal %+v", lines)
+	}
+}
+
+// A conflict that came up while the daemon was down hands the task back, although the merge was
+// on record already.
+func TestConflictAfterTheIntentHandsTheTaskBack(t *testing.T) {
+	l := stopped(t, "git.read-tree")
+	l.write("a.txt", "theirs\n")
+	l.commit(l.root, "later")
+	if err := l.applier.Recover(l.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	if d := l.result().Details; l.result().Status != "applied" || d.Destination != "feature_dev" || l.queues() != "feature_dev" || l.merges() != "0" {
+		t.Errorf("result %s %+v", l.result().Status, d)
+	}
+	if l.read("a.txt") != "theirs\n" || len(l.lines()) != 1 {
+		t.Error("the checkout was touched, or the journal has another number of lines")
+	}
+}
