@@ -65,7 +65,7 @@ func (t *Tree) Dependencies(declared []string) (map[string]DependencyFact, error
 			facts[dep] = DependencyFact{Status: DependencyMalformed}
 			continue
 		}
-		found, err := t.entries(func(stem string) bool { return stem == string(id) })
+		found, err := t.places(id)
 		if err != nil {
 			return nil, err
 		}

@@ -22,4 +22,14 @@
 // <runtime>/journal.ndjson holds one JSON object a line, one line for each transition. A torn
 // last line is cut off by the next writer; a corrupt line before that is refused by number. A
 // line with an operation id is written once, however often it is asked for.
+//
+// # Operators' changes
+//
+// A change that a command makes to a task is recorded in <runtime>/intent/ before its first
+// write and until its journal line is on disk. What was cut short in between is finished, or
+// forgotten where it had not begun, by the next command on the task and by
+// [Tree.FinishChanges]. Changes of the daemon have records of their own, outside this package.
+//
+// <runtime>/.id_counter holds the last number given out, in decimal. <runtime>/.locks/ holds the
+// lock files of tasks (<id>.lock), journal and counter; they are never removed.
 package tasks

@@ -1,6 +1,9 @@
 package tasks
 
 import (
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -42,6 +45,26 @@ func (t *Tree) entries(takes func(stem string) bool) ([]entry, error) {
 	return out, nil
 }
 
+// places lists where a task of an id stands, by name alone, without reading any folder.
+func (t *Tree) places(id ID) ([]entry, error) {
+	var out []entry
+	if !id.Valid() {
+		return nil, nil
+	}
+	for _, queue := range t.schema.TaskQueues() {
+		for _, e := range []entry{{id, queue, false}, {id, queue, true}} {
+			_, err := os.Lstat(t.fullPath(e.file()))
+			switch {
+			case err == nil:
+				out = append(out, e)
+			case !errors.Is(err, fs.ErrNotExist):
+				return nil, storage(err, "%s cannot be looked at", e.file())
+			}
+		}
+	}
+	return out, nil
+}
+
 var shortNumber = regexp.MustCompile(`^[0-9]{1,4}$`)
 
 // Find resolves what a person calls a task to its file: the full id, the id with .yaml, a
@@ -74,8 +97,7 @@ func (t *Tree) fullPath(file string) string {
 
 func (t *Tree) find(name string) (entry, error) {
 	queue, stem := t.split(name)
-	exact := func(s string) bool { return s == stem }
-	found, err := t.entries(exact)
+	found, err := t.places(ID(stem))
 	if err == nil && len(found) == 0 && queue == "" {
 		prefix := stem
 		if shortNumber.MatchString(stem) {
@@ -135,8 +157,9 @@ func only(name string, found []entry) (entry, error) {
 }
 
 // Read reads and validates the task at a ref. A ref with a revision is refused with
-// [refusal.CodeRevisionStale] where the file has changed since, and with
-// [refusal.CodeTaskNotFound] where it has gone.
+// [refusal.CodeRevisionStale] where the file has changed since, with
+// [refusal.CodeTaskNotFound] where it has gone, and with [refusal.CodeTaskDuplicate] where a
+// task of its id stands in another queue too.
 // Spec: "Persistence and ownership" (a move or an edit invalidates an outstanding decision).
 func (t *Tree) Read(r Ref) (*Task, error) {
 	data, err := readRegular(t.fullPath(r.File), r.File)
@@ -145,6 +168,9 @@ func (t *Tree) Read(r Ref) (*Task, error) {
 	}
 	if found := RevisionOf(r.File, data); r.Revision != "" && found != r.Revision {
 		return nil, stale(r, found)
+	}
+	if _, err := t.place(r.ID); err != nil {
+		return nil, err
 	}
 	return t.parse(r, data)
 }
@@ -171,11 +197,7 @@ func (t *Tree) ReadCurrent(id ID) (*Task, error) {
 	if !id.Valid() {
 		return nil, refusal.New(refusal.CodeTaskNotFound, "give a full id", "%s is no task id", shown(string(id)))
 	}
-	found, err := t.entries(func(stem string) bool { return stem == string(id) })
-	if err != nil {
-		return nil, err
-	}
-	e, err := only(string(id), found)
+	e, err := t.place(id)
 	if err != nil {
 		return nil, err
 	}
@@ -183,4 +205,13 @@ func (t *Tree) ReadCurrent(id ID) (*Task, error) {
 		return nil, legacy(e.file())
 	}
 	return t.Read(Ref{ID: e.id, Queue: e.queue, File: e.file()})
+}
+
+// place is the one place where a task stands.
+func (t *Tree) place(id ID) (entry, error) {
+	found, err := t.places(id)
+	if err != nil {
+		return entry{}, err
+	}
+	return only(string(id), found)
 }

@@ -200,7 +200,7 @@ func cut(s string, n int) string {
 
 // standing is where a task's file is, with its content hash; an empty ref where it is nowhere.
 func (t *Tree) standing(id ID) (Ref, string, error) {
-	found, err := t.entries(func(stem string) bool { return stem == string(id) })
+	found, err := t.places(id)
 	if err != nil || len(found) == 0 {
 		return Ref{}, "", err
 	}

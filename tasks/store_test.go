@@ -116,6 +116,8 @@ func TestDiscoverFindsATaskThatStandsTwice(t *testing.T) {
 	refused(t, err, refusal.CodeTaskDuplicate)
 	_, err = l.tree.Find("0001-sample")
 	refused(t, err, refusal.CodeTaskDuplicate)
+	_, err = l.tree.Read(found[0].Ref)
+	refused(t, err, refusal.CodeTaskDuplicate)
 	if ref, err := l.tree.Find("feature_test/0001-sample.yaml"); err != nil || ref.Queue != "feature_test" {
 		t.Errorf("a path names its queue: got %v, %v", ref, err)
 	}
