@@ -134,7 +134,7 @@ func (r *request) deliverable(tx *runstore.Tx, p *runstore.Permission, run *runs
 		return gone(p, "the daemon that asked is gone")
 	case run.SessionID == nil || *run.SessionID != p.SessionID:
 		return gone(p, "its session is no longer the run's")
-	case !alive(run.Process):
+	case p.Status == "pending" && !alive(run.Process):
 		return gone(p, "its agent process has ended")
 	case p.Status == "pending" && seconds(tx.Now()) >= p.ExpiresAt:
 		return gone(p, "its time is over")
