@@ -96,7 +96,7 @@ func (b *bench) build(ctx context.Context) error {
 
 // try takes one agent from its install to its row. Its folder stays when it failed by itself.
 func (b *bench) try(ctx context.Context, r recipe) row {
-	out := row{Agent: r.name, Packages: r.packages, Note: r.note}
+	out := newRow(r)
 	folder := filepath.Join(b.folder, r.name)
 	err := b.measure(ctx, r, folder, &out)
 	if _, statErr := os.Stat(folder); statErr == nil && err != nil && ctx.Err() == nil {

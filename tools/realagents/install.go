@@ -33,17 +33,17 @@ func (b *bench) install(ctx context.Context, r recipe) (dir string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	missing := r.programIn(dir)
-	if missing == nil {
+	if r.programIn(dir) == nil {
 		return dir, nil
 	}
 	fmt.Fprintf(b.out, "installing %s into %s\n", strings.Join(r.packages, " "), dir)
 	partial := dir + ".partial"
-	if err := errors.Join(os.RemoveAll(partial), os.RemoveAll(dir), b.npm(ctx, r, partial)); err != nil {
-		return "", errors.Join(err, os.RemoveAll(partial))
+	// An earlier run may have been stopped halfway, or somebody has cleaned the cache halfway.
+	if err := errors.Join(os.RemoveAll(partial), os.RemoveAll(dir)); err != nil {
+		return "", err
 	}
-	if err := r.programIn(partial); err != nil {
-		return "", fmt.Errorf("npm installed %s, but its program is not there: %w", strings.Join(r.packages, " "), err)
+	if err := b.npm(ctx, r, partial); err != nil {
+		return "", errors.Join(err, os.RemoveAll(partial))
 	}
 	return dir, os.Rename(partial, dir)
 }
@@ -57,7 +57,7 @@ func (r recipe) programIn(dir string) error {
 	return err
 }
 
-// npm installs into a new folder. No script of a package runs.
+// npm installs into a new folder and looks for the program there. No script of a package runs.
 func (b *bench) npm(ctx context.Context, r recipe, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -73,6 +73,9 @@ func (b *bench) npm(ctx context.Context, r recipe, dir string) error {
 		return fmt.Errorf("%s: %w (npm and node 20 or newer must be on PATH)", strings.Join(argv, " "), err)
 	case out.Code != 0:
 		return fmt.Errorf("%s ended with status %d: %s", strings.Join(argv, " "), out.Code, tail(append(out.Stderr, out.Stdout...)))
+	}
+	if err := r.programIn(dir); err != nil {
+		return fmt.Errorf("npm installed %s, but its program is not there: %w", strings.Join(r.packages, " "), err)
 	}
 	return nil
 }

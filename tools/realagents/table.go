@@ -40,6 +40,10 @@ type permission struct {
 	Status *int `json:"exit_status"`
 }
 
+func newRow(r recipe) row {
+	return row{Agent: r.name, Packages: r.packages, Note: r.note, AgentInfo: []string{}, Permissions: []permission{}, Changed: []string{}}
+}
+
 // missing says all that an agent still owes, as one error; nil when it did its part.
 func (r row) missing() error {
 	var owes []error
