@@ -192,6 +192,10 @@ func (s *Store) dropJournal() {
 // beginJournal puts an empty journal of the snapshot's generation in place.
 func (s *Store) beginJournal() error {
 	if !s.disk.snapshotThere {
+		// Whoever made our folder may have been killed before its name was on the disk.
+		if err := s.o.Disk.SyncDir(filepath.Dir(s.o.Dir)); err != nil {
+			return err
+		}
 		if err := s.writeSnapshot(); err != nil {
 			return err
 		}

@@ -63,6 +63,9 @@ func (h *hot) sections(private bool) sections {
 	optional(inAccountHolds, section(h.accountHolds), h.held)
 	optional(topFindings, h.findings, h.findings != nil)
 	optional(topRetention, encode(h.retention), h.retention != nil)
+	if !private && h.projectID == "" {
+		s[topProject] = json.RawMessage("null") // there is no store yet
+	}
 	if private {
 		optional(inOperations, section(h.operations), h.operations.len() > 0)
 		optional(inRequests, section(h.requests), h.requests.len() > 0)

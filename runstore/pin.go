@@ -51,25 +51,34 @@ func (s *Store) PinDocument(kind, sha string, data []byte) error {
 
 func (s *Store) pin(path string, data []byte) error {
 	found, err := readFile(path)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case found == nil:
-		err = s.o.Disk.MkdirAll(filepath.Dir(path), 0o700)
-		if err == nil {
-			err = s.o.Disk.Create(path, data, 0o600)
-		}
-	case bytes.Equal(found, data):
-		// Whoever made it may have been killed before its folder was synced.
-		err = s.o.Disk.Settle(path)
-	default:
+	}
+	if found != nil && !bytes.Equal(found, data) {
 		return refusal.New(refusal.CodePinned, "put back a good copy, or remove the file if no run refers to it", "%s holds other bytes than its name says", path)
 	}
-	if err != nil {
+	if err := s.settlePin(path, data, found != nil); err != nil {
 		return &refusal.Refusal{Code: refusal.CodeStoreWrite, Err: err, What: "document not pinned: " + err.Error(),
 			Remedy: "free space or mend the disk, then repeat the request"}
 	}
 	return nil
+}
+
+// settlePin brings file, folder and the folder's own name to the disk. What is there already
+// may be in the page cache alone: whoever made it may have been killed before its syncs.
+func (s *Store) settlePin(path string, data []byte, there bool) error {
+	if err := s.o.Disk.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	if len(s.pins.done) == 0 {
+		if err := s.o.Disk.SyncDir(s.o.Dir); err != nil {
+			return err
+		}
+	}
+	if there {
+		return s.o.Disk.Settle(path)
+	}
+	return s.o.Disk.Create(path, data, 0o600)
 }
 
 // Pinned returns a pinned document, after checking that its bytes are those of its name.

@@ -175,12 +175,10 @@ func (tx *Tx) progress(res *Result, now float64) {
 	if decision := res.Envelope.Decision; decision != "handoff" && decision != "blocked" {
 		return
 	}
-	if run.DomainProgress == nil {
-		next := run.clone()
-		next.DomainProgress = &Progress{ResultID: res.ID(), AcceptedTransitionAt: now, ClaimToTransitionSeconds: between(run.CreatedAt, now)}
-		next.UpdatedAt = now
-		tx.putRun(next)
-	}
+	next := run.clone()
+	next.DomainProgress = &Progress{ResultID: res.ID(), AcceptedTransitionAt: now, ClaimToTransitionSeconds: between(run.CreatedAt, now)}
+	next.UpdatedAt = now
+	tx.putRun(next)
 	if d.DestinationRevision == "" {
 		return
 	}

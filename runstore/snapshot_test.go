@@ -153,6 +153,9 @@ func TestAnEmptyStoreIsNotWritten(t *testing.T) {
 	if err != nil || v.ProjectID() != "" || len(v.Runs()) != 0 {
 		t.Errorf("reading no store: got %q, %v", v.ProjectID(), err)
 	}
+	if got, want := string(v.Document()), `{"events":[],"paused":false,"project_id":null,"results":{},"runs":{},"version":1}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
 }
 
 // stored makes a closed store with one of everything and returns its folder and file.
