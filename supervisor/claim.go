@@ -2,33 +2,35 @@ package supervisor
 
 import (
 	"context"
+	"path/filepath"
 	"time"
 
 	"greatminds/contract"
+	"greatminds/internal/refusal"
 	"greatminds/runstore"
 	"greatminds/supervisor/dispatch"
+	"greatminds/tasks"
 )
 
-// taskLockWait is how long a claim waits for somebody who is at work on the task's file.
-const taskLockWait = 2 * time.Second
+// taskLockWait is how long a claim waits for somebody who is at work on the task's file. Nothing
+// else of the loop goes on meanwhile, so it is short.
+const taskLockWait = 50 * time.Millisecond
 
 // claim takes one ready task: the task lock first, then the store. Under both the task's
-// revision is read again and the judgement is made again. It reports whether a run was started.
-// E-157..E-160.
+// revision is read again and the judgement is made again. It reports whether a run was started; a
+// task that cannot be taken now is put off. E-157..E-160.
 func (d *Daemon) claim(ctx context.Context, j dispatch.Judgement) (bool, error) {
 	wait, cancel := context.WithTimeout(ctx, taskLockWait)
 	defer cancel()
 	held, err := d.tree.Lock(wait, j.Task.ID)
 	if err != nil {
-		d.log.Warn("task lock not free", "task_id", j.Task.ID, "err", err)
+		d.putOff(j.Task.ID, holdFor(err))
 		return false, nil
 	}
 	defer held.Release()
 	task, err := d.tree.Read(j.Task)
 	if err != nil {
-		// Moved or edited since it was discovered: the next look finds it as it is.
-		d.catalog.Touch(j.Task.File)
-		d.log.Info("task changed before its claim", "task_id", j.Task.ID, "err", err)
+		d.moved(j.Task, err)
 		return false, nil
 	}
 	agent, ok := d.contract.Agent(j.Binding.Agent)
@@ -39,10 +41,32 @@ func (d *Daemon) claim(ctx context.Context, j dispatch.Judgement) (bool, error) 
 	if err != nil || claimed == nil {
 		return false, err
 	}
+	d.letGo(j.Task.ID)
 	d.log.Info("task claimed", "run_id", claimed.ID, "task_id", task.ID, "binding", j.Binding.ID, "role", j.Binding.Role)
 	d.start(ctx, &execution{run: claimed.Run, token: claimed.Token, task: task, binding: j.Binding, agent: agent,
 		workspace: claimed.Workspace, activity: make(chan struct{}, 1)})
 	return true, nil
+}
+
+// moved looks after a task that is not what was discovered: one that was edited or moved is read
+// again at once, one that cannot be taken as it stands is put off.
+func (d *Daemon) moved(r tasks.Ref, why error) {
+	now, there := d.tree.Look(r.Queue, filepath.Base(r.File))
+	if there && now.Problem == nil && now.Revision == r.Revision {
+		d.putOff(r.ID, holdFor(why))
+		return
+	}
+	d.log.Info("task changed before its claim", "task_id", r.ID, "err", why)
+	d.catalog.Touch(r.File)
+	d.Wake()
+}
+
+// holdFor makes a hold of what stands against a task.
+func holdFor(err error) runstore.Hold {
+	if r, ok := refusal.Find(err); ok {
+		return runstore.Hold{Code: string(r.Code), What: r.What}
+	}
+	return runstore.Hold{Code: string(refusal.CodeFailed), What: err.Error()}
 }
 
 // recordClaim makes the claim durable; nil without an error means that it was not admitted.

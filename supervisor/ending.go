@@ -26,7 +26,7 @@ const (
 	operatorCancelled   = "operator_cancelled"
 	agentCancelled      = "agent_cancelled"
 	supervisorStopped   = "supervisor_stopped"
-	supervisorRestart   = "supervisor_restart"
+	recordFailed        = "store_write_failed"
 	agentStop           = "agent_stop_"
 	authRequiredRPCCode = -32000
 )
@@ -76,16 +76,13 @@ func (e *execution) told(ctx context.Context) (ending, bool) {
 	case errors.Is(cause, errShutdown):
 		return ending{runstore.Interrupted, supervisorStopped, nil}, true
 	case errors.Is(cause, errStore):
-		return ending{runstore.Interrupted, supervisorRestart, cause}, true
+		return ending{runstore.Interrupted, recordFailed, cause}, true
 	}
 	return ending{}, false
 }
 
 // sessionFailed maps a failed handshake or turn to the run's state and reason.
-func (e *execution) sessionFailed(ctx context.Context, err error) ending {
-	if end, ok := e.told(ctx); ok {
-		return end
-	}
+func (e *execution) sessionFailed(err error) ending {
 	var te *transport.Error
 	if !errors.As(err, &te) {
 		return e.failed(transportFailure, "ConnectionError", err)
@@ -121,7 +118,7 @@ func (e *execution) turnEnded(ctx context.Context, turn transport.Turn, err erro
 	}
 	switch {
 	case err != nil:
-		return e.sessionFailed(ctx, err)
+		return e.sessionFailed(err)
 	case turn.Gaps > 0:
 		e.outcome.what = fmt.Sprintf("%d messages of the agent were too large and are lost", turn.Gaps)
 		return e.failed(transportFailure, "MessageTooLarge", nil)
@@ -133,7 +130,7 @@ func (e *execution) turnEnded(ctx context.Context, turn transport.Turn, err erro
 	return ending{runstore.Failed, agentStop + turn.StopReason, nil}
 }
 
-// storeFailed ends an execution whose store refuses to record it; nothing more is tried.
-func (d *Daemon) storeFailed(err error) ending {
-	return ending{runstore.Interrupted, supervisorRestart, fmt.Errorf("%w: %w", errStore, err)}
+// storeFailed ends an execution whose store did not take what it did; nothing more is tried.
+func storeFailed(err error) ending {
+	return ending{runstore.Interrupted, recordFailed, fmt.Errorf("%w: %w", errStore, err)}
 }

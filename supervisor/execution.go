@@ -48,6 +48,7 @@ type execution struct {
 	ownEnds     [3]*os.File // our ends of stdin, stdout, stderr
 	agentEnds   [3]*os.File
 	child       *execgate.Child
+	gone        bool // nothing of the child is left, which is proven
 	session     *transport.Session
 	outcome     outcome
 

@@ -4,53 +4,141 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"greatminds/internal/execgate"
+	"greatminds/internal/refusal"
 	"greatminds/runstore"
 	"greatminds/supervisor/permission"
 	"greatminds/transport"
 )
 
+// Limits of the three parts of an end. A command's end reads its source once more, which takes
+// its time in a large tree.
+const (
+	agentEndLimit   = 20 * time.Second
+	commandEndLimit = 2 * time.Minute
+	recordLimit     = 30 * time.Second
+)
+
+// onceTries is how often --once tries to end a run. A daemon that goes on tries until it stops.
+const onceTries = 5
+
 // finish ends everything that belongs to a run, and only then records how the run ended.
 //
 // Order: the agent's input, its whole tree, the session, the run's command, its open questions,
-// the state. A
-// tree that cannot be proven empty leaves the run active: its task must not run twice. E-240.
+// the state. A tree that cannot be proven empty, or an end that cannot be recorded, leaves the run
+// active, so that its task does not run twice; both are tried again. What a stopping daemon leaves
+// undone the next one finishes from the record. E-240.
 func (d *Daemon) finish(ctx context.Context, e *execution, end ending) {
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
-	defer cancel()
-	clean := d.endAgent(bounded, e)
-	e.closePipes()
-	if err := d.commands.CancelRun(bounded, e.run.ID); err != nil {
-		d.log.Error("command of the run not ended", "run_id", e.run.ID, "err", err)
-		clean = false
+	ctx = context.WithoutCancel(ctx)
+	task := taskKey(e.task.ID)
+	for try := d.tryFinish; ; try = d.retryFinish {
+		code, err := try(ctx, e, &end)
+		if err == nil {
+			break
+		}
+		until, tries := d.later.off(task, d.o.Now())
+		at := epoch(until)
+		d.hold(e.task.ID, runstore.Hold{Code: code, RunID: e.run.ID, NextAt: &at, What: err.Error()})
+		d.log.Error("run not ended; it is tried again", "run_id", e.run.ID, "task_id", e.task.ID, "reason", end.reason, "err", err)
+		if d.o.Once && tries == onceTries {
+			d.giveUp(err)
+			return
+		}
+		if !d.rest(until) {
+			return
+		}
 	}
-	if !clean {
-		d.hold(e.task.ID, runstore.Hold{Code: "process_unknown", RunID: e.run.ID,
-			What: "processes of run " + string(e.run.ID) + " could not be ended; a restart tries again"})
-		return
-	}
-	if err := d.recordEnd(bounded, e, end); err != nil {
-		d.log.Error("end of the run not recorded", "run_id", e.run.ID, "err", err)
-		return
-	}
+	d.letGo(e.task.ID)
 	d.log.Info("run ended", "run_id", e.run.ID, "task_id", e.task.ID, "binding", e.binding.ID, "state", end.state,
 		"reason", end.reason, "took", time.Since(e.began).Round(time.Millisecond), "err", end.cause)
 }
 
+// Codes of the holds of runs that could not be ended.
+const (
+	processUnknown = string(refusal.CodeProcessUnknown)
+	endUnrecorded  = "end_not_recorded"
+)
+
+// tryFinish ends a run for the first time. The code says what stands in the way of its end.
+func (d *Daemon) tryFinish(ctx context.Context, e *execution, end *ending) (code string, err error) {
+	err = d.endAgent(ctx, e)
+	e.closePipes()
+	if err != nil {
+		return processUnknown, err
+	}
+	return d.settleEnd(ctx, e, end)
+}
+
+// retryFinish looks again, as the next daemon would, at an agent that could not be ended.
+func (d *Daemon) retryFinish(ctx context.Context, e *execution, end *ending) (code string, err error) {
+	if e.child != nil && !e.gone {
+		if _, err := execgate.EndRecorded(ctx, e.child.Process(), string(e.run.ID), stopLadder); err != nil {
+			return processUnknown, err
+		}
+		e.gone = true
+	}
+	return d.settleEnd(ctx, e, end)
+}
+
+// settleEnd ends the run's command and records the end of the run.
+func (d *Daemon) settleEnd(ctx context.Context, e *execution, end *ending) (code string, err error) {
+	limit, cancel := context.WithTimeout(ctx, commandEndLimit)
+	defer cancel()
+	if err := d.commands.CancelRun(limit, e.run.ID); err != nil {
+		return processUnknown, fmt.Errorf("the run's command is not ended: %w", err)
+	}
+	limit, cancel = context.WithTimeout(ctx, recordLimit)
+	defer cancel()
+	if err := d.recordEnd(limit, e, end); err != nil {
+		return endUnrecorded, err
+	}
+	return "", nil
+}
+
+// rest waits until it is time to try again; false where nobody will.
+func (d *Daemon) rest(until time.Time) bool {
+	timer := time.NewTimer(until.Sub(d.o.Now()))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-d.halt:
+	case <-d.store.Failed():
+	}
+	return false
+}
+
+// giveUp leaves something undone that --once has to tell.
+func (d *Daemon) giveUp(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.undone = errors.Join(d.undone, err)
+}
+
+// unfinished is what --once had to leave undone.
+func (d *Daemon) unfinished() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.undone
+}
+
 // endAgent closes the agent's input, ends its whole tree, and closes the conversation last, so
-// that its last words are still read. It tells whether the tree is proven empty.
-func (d *Daemon) endAgent(ctx context.Context, e *execution) bool {
+// that its last words are still read. It returns nil once the tree is proven empty.
+func (d *Daemon) endAgent(ctx context.Context, e *execution) error {
+	ctx, cancel := context.WithTimeout(ctx, agentEndLimit)
+	defer cancel()
 	if e.session == nil {
 		return d.endTree(ctx, e)
 	}
 	e.leave(ctx)
-	clean := d.endTree(ctx, e)
+	err := d.endTree(ctx, e)
 	if err := e.session.Close(ctx); err != nil {
 		d.log.Warn("session not closed cleanly", "run_id", e.run.ID, "err", err)
 	}
-	return clean
+	return err
 }
 
 // leave closes the agent's input and gives it a moment to go by itself: many save their session
@@ -66,20 +154,20 @@ func (e *execution) leave(ctx context.Context) {
 	}
 }
 
-// endTree ends the agent and everything below it, and tells whether that is proven.
-func (d *Daemon) endTree(ctx context.Context, e *execution) bool {
+// endTree ends the agent and everything below it, and returns nil once that is proven.
+func (d *Daemon) endTree(ctx context.Context, e *execution) error {
 	if e.child == nil {
-		return true
+		return nil
 	}
 	ended, err := e.child.Stop(ctx, d.ladder(e))
-	if err != nil || len(ended.Survivors) > 0 {
-		d.log.Error("processes of the run are left", "run_id", e.run.ID, "survivors", len(ended.Survivors), "err", err)
-		return false
+	if err != nil {
+		return fmt.Errorf("the run's processes are not ended: %w", err)
 	}
+	e.gone = true
 	if ended.Ended > 0 {
 		d.log.Info("processes ended with the run", "run_id", e.run.ID, "count", ended.Ended, "how", ended.How, "took", ended.Took)
 	}
-	return true
+	return nil
 }
 
 // ladder gives an agent time to leave by itself only where it was told to in its own protocol.
@@ -90,27 +178,29 @@ func (d *Daemon) ladder(e *execution) execgate.Grace {
 	return stopLadder
 }
 
-// recordEnd writes outcome, protocol record and state in one transaction.
-func (d *Daemon) recordEnd(ctx context.Context, e *execution, end ending) error {
+// recordEnd writes outcome, protocol record and state in one transaction, and says in end what
+// the run came to.
+func (d *Daemon) recordEnd(ctx context.Context, e *execution, end *ending) error {
 	elapsed := time.Since(e.began)
 	var stats transport.Stats
 	if e.session != nil {
 		stats = e.session.Stats()
 	}
-	return d.store.Update(ctx, func(tx *runstore.Tx) error {
-		if err := permission.CloseRun(tx, e.run.ID, permission.RunClosed); err != nil {
+	settled := *end
+	err := d.store.Update(ctx, func(tx *runstore.Tx) error {
+		run := tx.Run(e.run.ID)
+		settled = settle(tx, run, *end)
+		if err := permission.CloseRun(tx, run.ID, permission.RunClosed); err != nil {
 			return err
 		}
-		run := tx.Run(e.run.ID)
-		end := settle(tx, run, end)
 		out := e.outcomeRecord(stats, elapsed)
-		protocol, err := e.protocolRecord(run, stats, end, epoch(tx.Now()))
+		protocol, err := e.protocolRecord(run, stats, settled, epoch(tx.Now()))
 		if err != nil {
 			return err
 		}
 		err = tx.EditRun(run.ID, func(r *runstore.Run) {
 			r.Outcome, r.Protocol = out, protocol
-			if !end.state.Terminal() {
+			if !settled.state.Terminal() {
 				r.Process = nil // it waits for a person, without a process
 			}
 		})
@@ -120,27 +210,40 @@ func (d *Daemon) recordEnd(ctx context.Context, e *execution, end ending) error 
 		if err := tx.Stage(run.ID, "cleanup_complete", elapsed); err != nil {
 			return err
 		}
-		if run.State == end.state {
+		if run.State == settled.state {
 			return nil
 		}
-		return d.endState(tx, run, end, out)
+		return endState(tx, run, settled, out)
 	})
+	if err == nil {
+		*end = settled
+	}
+	return err
 }
 
-// settle adapts an ending to what the store knows by now: a decision ends an input hold, and a
-// run that is being cancelled ends cancelled whatever its agent did.
+// settle adapts an ending to what the store knows by now: a run that an operator cancelled ends
+// cancelled whatever its agent did, and a decision ends an input hold. A question that was open
+// when the daemon was told to stop leaves the hold that it would leave at a crash. E-242.
 func settle(tx *runstore.Tx, run *runstore.Run, end ending) ending {
+	decided := tx.ResultOfRun(run.ID) != nil
 	switch {
-	case end.reason == permissionRequired && tx.ResultOfRun(run.ID) != nil:
-		return ending{runstore.Completed, turnEnded, nil}
-	case run.State == runstore.Cancelling && end.state != runstore.Interrupted:
+	case run.State == runstore.Cancelling, cancelAsked(run) && end.state != runstore.Completed:
 		return ending{runstore.Cancelled, operatorCancelled, nil}
+	case end.reason == permissionRequired && decided:
+		return ending{runstore.Completed, turnEnded, nil}
+	case end.reason == supervisorStopped && run.State == runstore.WaitingInput && !decided:
+		return ending{runstore.WaitingInput, permissionRequired, nil}
 	}
 	return end
 }
 
+// cancelAsked tells whether an operator's cancel is still to be carried out.
+func cancelAsked(run *runstore.Run) bool {
+	return run.Control != nil && run.Control.Kind == "cancel" && run.Control.Status != "completed"
+}
+
 // endState moves the run along its edges; some ends pass through a state in between.
-func (d *Daemon) endState(tx *runstore.Tx, run *runstore.Run, end ending, out *runstore.Outcome) error {
+func endState(tx *runstore.Tx, run *runstore.Run, end ending, out *runstore.Outcome) error {
 	to := end.state
 	switch {
 	case to == runstore.Cancelled && run.State != runstore.Cancelling && run.State != runstore.Claimed:
@@ -161,92 +264,8 @@ func (d *Daemon) endState(tx *runstore.Tx, run *runstore.Run, end ending, out *r
 	if err := tx.Transition(run.ID, runstore.NewID(), to, end.reason, map[string]any{"details": details}); err != nil {
 		return err
 	}
-	if run.Control != nil && run.Control.Kind == "cancel" && run.Control.Status != "completed" && to.Terminal() {
+	if cancelAsked(run) && to.Terminal() {
 		return tx.SetControl(run.ID, run.Control.ID, "completed")
 	}
 	return nil
-}
-
-func (e *execution) outcomeRecord(s transport.Stats, elapsed time.Duration) *runstore.Outcome {
-	started, active := e.promptStarted.Load(), s.PrePromptActivity
-	seconds := elapsed.Seconds()
-	o := &runstore.Outcome{ContextBytes: &e.outcome.contextBytes, Updates: &s.Updates, PromptStarted: &started,
-		PrePromptActivity: &active, SessionStrategy: e.outcome.strategy, InputBytesReserved: &e.outcome.reserved,
-		SessionInputBytesReserved: &e.outcome.sessionReserved, ElapsedSeconds: &seconds, ErrorType: e.outcome.errorType,
-		ErrorCode: e.outcome.errorCode, AuthenticationMethod: e.outcome.authMethod, Extra: runstore.Members{}}
-	if e.outcome.stopReason != "" {
-		o.StopReason = &e.outcome.stopReason
-	}
-	if !s.LastActivity.IsZero() {
-		at := epoch(s.LastActivity)
-		o.LastActivityAt = &at
-	}
-	if e.outcome.inputBudget != nil {
-		o.InputBudget = raw(e.outcome.inputBudget)
-	}
-	if e.outcome.what != "" {
-		o.Extra["error_what"] = raw(e.outcome.what)
-	}
-	if skipped := counted(s); skipped != nil {
-		o.Extra["protocol_counts"] = raw(skipped)
-	}
-	return o
-}
-
-// counted lists what the guard had to leave out or repair, where there was any.
-func counted(s transport.Stats) map[string]int64 {
-	out := map[string]int64{}
-	for name, n := range map[string]int64{"garbage_lines": s.GarbageLines, "gaps": s.Gaps, "repaired": s.Repaired,
-		"stray_replies": s.StrayReplies, "rejected_requests": s.Rejected, "unknown_updates": s.Unknown,
-		"late_updates": s.LateUpdates, "replayed_updates": s.Replayed} {
-		if n > 0 {
-			out[name] = n
-		}
-	}
-	if len(out) == 0 {
-		return nil
-	}
-	return out
-}
-
-// protocolRecord is the bounded protocol summary: no prompt, title, argument or agent text.
-// Spec: "Managed protocol diagnostics".
-func (e *execution) protocolRecord(run *runstore.Run, s transport.Stats, end ending, at float64) (json.RawMessage, error) {
-	doc := map[string]any{"version": 1}
-	if len(run.Protocol) > 0 {
-		if err := json.Unmarshal(run.Protocol, &doc); err != nil {
-			return nil, err
-		}
-	}
-	tools := []map[string]any{}
-	for _, t := range s.Tools {
-		tools = append(tools, map[string]any{"at": epoch(t.At), "data": map[string]any{"phase": t.Phase, "update": t.Update,
-			"tool_reference": t.Reference, "kind": t.ToolKind, "status": t.Status, "content_count": t.ContentCount, "location_count": t.LocationCount}})
-	}
-	doc["tool_events"], doc["tool_events_truncated"] = tools, s.ToolsTruncated
-	if e.outcome.stopReason != "" {
-		doc["stop"] = map[string]any{"at": at, "data": map[string]any{"phase": "prompt", "reason": e.outcome.stopReason}}
-	}
-	if e.outcome.errorType != "" || e.outcome.errorCode != nil {
-		doc["error"] = map[string]any{"at": at, "data": map[string]any{"exception": e.outcome.errorType,
-			"phase": phaseOf(end.cause), "rpc_code": e.outcome.errorCode}}
-	}
-	return json.Marshal(doc)
-}
-
-func raw(v any) json.RawMessage {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic("supervisor: a plain value does not encode: " + err.Error())
-	}
-	return b
-}
-
-// phaseOf names the protocol stage that failed; preflight where no conversation had begun.
-func phaseOf(cause error) transport.Phase {
-	var te *transport.Error
-	if errors.As(cause, &te) {
-		return te.Phase
-	}
-	return transport.PhasePreflight
 }

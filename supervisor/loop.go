@@ -19,13 +19,18 @@ func (d *Daemon) loop(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
+		// Taken before the look, so that nothing that comes during it is missed.
 		changed, quiet := d.store.Changed(), d.quiet()
 		next, err := d.pass(ctx)
-		if err != nil {
-			return err
-		}
-		if d.o.Once && quiet && d.quiet() && !closed(changed) && !d.catalog.Waiting() {
+		switch {
+		case ctx.Err() != nil:
 			return nil
+		case err != nil:
+			if next, err = d.survive(err); err != nil {
+				return err
+			}
+		case d.o.Once && quiet && d.quiet() && !closed(changed) && !d.catalog.Waiting() && !d.expectant():
+			return d.unfinished()
 		}
 		timer.Reset(max(next.Sub(d.o.Now()), time.Millisecond))
 		select {
@@ -41,13 +46,33 @@ func (d *Daemon) loop(ctx context.Context) error {
 	}
 }
 
+// passKey is the pass in d.later.
+const passKey = "pass"
+
+// survive decides what a failed pass means. A store that works again, or may, is no reason to end
+// the agents at work: the pass is made again after a pause. With --once somebody waits for an
+// answer, and gets the error once nothing is under way any more.
+func (d *Daemon) survive(err error) (time.Time, error) {
+	if d.store.Err() != nil {
+		return time.Time{}, errors.Join(d.store.Err(), err)
+	}
+	if d.o.Once && d.quiet() {
+		return time.Time{}, err
+	}
+	next, _ := d.later.off(passKey, d.o.Now())
+	d.log.Error("the work could not be looked at; it is tried again", "err", err)
+	return next, nil
+}
+
+// horizon is when the loop looks again although nothing is due: clocks can jump.
+const horizon = time.Minute
+
 // pass does everything that can be done now, in the order of the original, and returns when
 // time alone will bring the next change.
 func (d *Daemon) pass(ctx context.Context) (time.Time, error) {
+	next := d.o.Now().Add(horizon)
 	d.lookAtPlaces(ctx)
-	d.settleControls(ctx)
-	d.applyResults(ctx)
-	d.startCommands(ctx)
+	next = earliest(next, d.settleControls(ctx), d.applyResults(ctx), d.startCommands(ctx))
 	found, err := d.catalog.Tasks()
 	if err != nil {
 		return time.Time{}, err
@@ -55,67 +80,80 @@ func (d *Daemon) pass(ctx context.Context) (time.Time, error) {
 	if err := d.observeQueues(ctx, found); err != nil {
 		return time.Time{}, err
 	}
-	next, err := d.dispatch(ctx, found)
+	at, err := d.dispatch(ctx, found)
 	if err != nil {
 		return time.Time{}, err
 	}
-	for _, at := range append(d.dueTimes(), d.catalog.SweepAt()) {
-		if at.Before(next) {
-			next = at
-		}
-	}
-	return next, nil
+	d.later.forget(passKey)
+	return earliest(next, at, d.catalog.SweepAt()), nil
 }
-
-// horizon is when the loop looks again although nothing is due: clocks can jump.
-const horizon = time.Minute
 
 // dispatch claims what may be claimed, one task after the other, and starts its run.
 func (d *Daemon) dispatch(ctx context.Context, found []tasks.Found) (time.Time, error) {
-	for {
-		w, next, ready := d.world(), d.o.Now().Add(horizon), false
-		plan := dispatch.Plan(w, d.store.View(), found)
+	for ctx.Err() == nil {
+		plan, next, started := dispatch.Plan(d.world(), d.store.View(), found), time.Time{}, false
 		d.logHolds(plan)
 		for _, j := range plan {
-			if !j.NextAt.IsZero() && j.NextAt.Before(next) {
-				next = j.NextAt
-			}
+			next = earliest(next, j.NextAt)
 			if j.Reason != dispatch.Ready {
 				continue
 			}
-			started, err := d.claim(ctx, j)
-			if err != nil {
-				return next, err
+			var err error
+			if started, err = d.claim(ctx, j); err != nil {
+				return time.Time{}, err
 			}
-			// Every claim changes the counts that the rest was judged by.
-			ready = ready || started
-			if started {
+			// Every claim changes the counts that the rest was judged by, and one that was put off
+			// has its own time.
+			if _, off := d.later.waits(taskKey(j.Task.ID), d.o.Now()); started || off {
+				started = true
 				break
 			}
 		}
-		if !ready {
+		if !started {
 			return next, nil
 		}
 	}
+	return time.Time{}, nil
 }
 
 func (d *Daemon) world() dispatch.World {
+	now := d.o.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	holds := make(map[tasks.ID]runstore.Hold, len(d.holds))
 	for id, h := range d.holds {
-		holds[id] = h
+		if _, waits := d.later.waits(taskKey(id), now); h.NextAt == nil || waits {
+			holds[id] = h
+		}
 	}
 	w := d.core.world(d.places)
 	w.Holds, w.Stopping = holds, d.stopping
 	return w
 }
 
-// hold keeps a task from being claimed by this process; only a restart clears it.
+func taskKey(id tasks.ID) string { return "task/" + string(id) }
+
+// hold keeps a task from being claimed by this process: for good, or while it is put off.
 func (d *Daemon) hold(id tasks.ID, h runstore.Hold) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.holds[id] = h
+}
+
+// putOff holds a task back for a while.
+func (d *Daemon) putOff(id tasks.ID, h runstore.Hold) {
+	until, _ := d.later.off(taskKey(id), d.o.Now())
+	at := epoch(until)
+	h.NextAt = &at
+	d.hold(id, h)
+}
+
+// letGo ends the hold of a task.
+func (d *Daemon) letGo(id tasks.ID) {
+	d.mu.Lock()
+	d.later.forget(taskKey(id))
+	defer d.mu.Unlock()
+	delete(d.holds, id)
 }
 
 // logHolds says once, for each task and binding, why it does not run.
@@ -155,45 +193,70 @@ func (d *Daemon) observeQueues(ctx context.Context, found []tasks.Found) error {
 	return d.store.Update(ctx, func(tx *runstore.Tx) error { tx.Observe(queued); return nil })
 }
 
-// applyResults applies the decisions of runs that have ended, each in a goroutine of its own:
-// a merge may take a while. E-195.
-func (d *Daemon) applyResults(ctx context.Context) {
-	v := d.store.View()
+// applyResults applies the decisions of runs that have ended, each in a goroutine of its own: a
+// merge may take a while. It returns when one that was put off is due. E-195.
+func (d *Daemon) applyResults(ctx context.Context) (next time.Time) {
+	v, now := d.store.View(), d.o.Now()
 	for _, res := range v.OpenResults() {
-		run := v.Run(res.Envelope.RunID)
-		if res.Status == "needs_recovery" || run == nil || d.Live(run.ID) || !d.due(res.ID()) {
+		run, key := v.Run(res.Envelope.RunID), "result/"+string(res.ID())
+		if res.Status == "needs_recovery" || run == nil || d.Live(run.ID) || !run.State.Terminal() && run.Process != nil {
 			continue
 		}
-		if !run.State.Terminal() && run.Process != nil || !d.once("result", string(res.ID())) {
+		if at, waits := d.later.waits(key, now); waits {
+			next = earliest(next, at)
 			continue
 		}
-		d.goDo(func() {
-			defer d.done("result", string(res.ID()))
+		d.inTurn(key, func() {
 			again, err := d.applier.Apply(ctx, res.ID())
-			d.afterApply(res, again, err)
+			d.afterApply(ctx, key, res, again, err)
 		})
 	}
+	return next
 }
 
-// startCommands carries out queued commands, each in a goroutine of its own.
-func (d *Daemon) startCommands(ctx context.Context) {
+// startCommands carries out queued commands, each in a goroutine of its own. It returns when one
+// that was put off is due.
+func (d *Daemon) startCommands(ctx context.Context) (next time.Time) {
+	now := d.o.Now()
 	for _, c := range d.store.View().OpenCommands() {
-		if c.Status != "queued" || !d.Live(c.RunID) || !d.once("command", string(c.ID)) {
+		key := "command/" + string(c.ID)
+		if c.Status != "queued" || !d.Live(c.RunID) {
 			continue
 		}
-		d.goDo(func() {
-			defer d.done("command", string(c.ID))
-			if err := d.commands.Execute(ctx, c.ID); err != nil {
+		if at, waits := d.later.waits(key, now); waits {
+			next = earliest(next, at)
+			continue
+		}
+		d.inTurn(key, func() {
+			err := d.commands.Execute(ctx, c.ID)
+			d.tried(ctx, key, err)
+			if err != nil {
 				d.log.Error("command not carried out", "run_id", c.RunID, "request_id", c.ID, "err", err)
 			}
-			d.Wake()
 		})
 	}
+	return next
 }
 
-// settleControls carries out what operators asked of runs. E-235.
-func (d *Daemon) settleControls(ctx context.Context) {
+// tried remembers how a try ended: what failed is tried again after a pause.
+func (d *Daemon) tried(ctx context.Context, key string, err error) {
+	if err == nil || ctx.Err() != nil {
+		d.later.forget(key)
+		return
+	}
+	d.later.off(key, d.o.Now())
+}
+
+// settleControls carries out what operators asked of runs. It returns when one that was put off
+// is due. E-235.
+func (d *Daemon) settleControls(ctx context.Context) (next time.Time) {
+	now := d.o.Now()
 	for _, r := range d.store.View().OpenControls() {
+		key := "control/" + r.Control.ID
+		if at, waits := d.later.waits(key, now); waits {
+			next = earliest(next, at)
+			continue
+		}
 		var err error
 		switch r.Control.Kind {
 		case "cancel":
@@ -201,10 +264,27 @@ func (d *Daemon) settleControls(ctx context.Context) {
 		case "retry":
 			err = authorizeRetry(ctx, d.store, r)
 		}
+		d.tried(ctx, key, err)
 		if err != nil {
+			at, _ := d.later.waits(key, now)
+			next = earliest(next, at)
 			d.log.Error("operator's control not carried out", "run_id", r.ID, "kind", r.Control.Kind, "err", err)
 		}
 	}
+	return next
+}
+
+// expectant tells whether a task was put off only a moment ago, as by somebody at work on its file.
+func (d *Daemon) expectant() bool {
+	const few = 3
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for id, h := range d.holds {
+		if h.NextAt != nil && d.later.tries(taskKey(id)) <= few {
+			return true
+		}
+	}
+	return false
 }
 
 // quiet tells whether no run, result or command is in work. With --once a pass that began and
@@ -225,40 +305,26 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-func (d *Daemon) afterApply(res *runstore.Result, again time.Time, err error) {
+// afterApply says how an application ended, and when one that did not come to its end is tried
+// again.
+func (d *Daemon) afterApply(ctx context.Context, key string, res *runstore.Result, again time.Time, err error) {
 	r, isRefusal := refusal.Find(err)
+	said := d.log.With("run_id", res.Envelope.RunID, "task_id", res.Envelope.TaskID, "result_id", res.ID())
 	switch {
 	case err == nil:
-		d.log.Info("result applied", "run_id", res.Envelope.RunID, "task_id", res.Envelope.TaskID, "result_id", res.ID(), "decision", res.Envelope.Decision)
-	case errors.Is(err, context.Canceled):
+		said.Info("result applied", "decision", res.Envelope.Decision)
+	case ctx.Err() != nil: // the next start goes on
 	case isRefusal:
-		d.log.Warn("result not applied", "run_id", res.Envelope.RunID, "task_id", res.Envelope.TaskID, "result_id", res.ID(), "code", r.Code, "what", r.What)
+		said.Warn("result not applied", "code", r.Code, "what", r.What)
 	default:
-		d.log.Error("result not applied", "run_id", res.Envelope.RunID, "task_id", res.Envelope.TaskID, "result_id", res.ID(), "err", err)
+		said.Error("result not applied", "err", err)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if again.IsZero() {
-		delete(d.again, res.ID())
-	} else {
-		d.again[res.ID()] = again
+	switch now := d.store.View().Result(res.ID()); {
+	case now == nil || !now.Open() || now.Status == "needs_recovery":
+		d.later.forget(key)
+	case !again.IsZero():
+		d.later.to(key, again, d.o.Now())
+	default:
+		d.tried(ctx, key, err)
 	}
-}
-
-// due tells whether a result whose application was put off is to be tried now.
-func (d *Daemon) due(id runstore.ResultID) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	at, waits := d.again[id]
-	return !waits || !d.o.Now().Before(at)
-}
-
-func (d *Daemon) dueTimes() []time.Time {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	out := make([]time.Time, 0, len(d.again)+1)
-	for _, at := range d.again {
-		out = append(out, at)
-	}
-	return out
 }

@@ -1,14 +1,30 @@
 package supervisor_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"greatminds/cmd/cli"
+	"greatminds/fixtures/agent"
+	"greatminds/internal/execgate"
 )
 
 func TestMain(m *testing.M) {
+	execgate.Main()
+	if len(os.Args) > 1 { // what daemons that run inside the tests start
+		switch os.Args[1] {
+		case "demo-agent":
+			os.Exit(agent.Main(os.Args[2:]))
+		case cli.CommandLine:
+			w := cli.Process()
+			w.Args = w.Args[1:]
+			os.Exit(cli.Greatminds(context.Background(), w))
+		}
+	}
 	code := m.Run()
 	if buildOnce.path != "" {
 		if err := os.RemoveAll(buildOnce.dir); err != nil {

@@ -12,22 +12,27 @@ import (
 	"greatminds/tasks"
 )
 
-// branchPause is the pause between two looks at a default branch that was not there.
-const branchPause = 10 * time.Second
+// placePause is the pause between two looks at a folder or default branch that was not there, as
+// long as a task waits for it.
+const placePause = 10 * time.Second
 
 // lookAtPlaces looks at the folders and the branch that runs would need: a stat for each binding
 // in every pass, git only until the branch was there once.
 func (d *Daemon) lookAtPlaces(ctx context.Context) {
-	workspaces := workspaceFaults(d.o.Project, d.contract)
-	d.mu.Lock()
-	branch := d.places.Branch
-	d.mu.Unlock()
 	now := d.o.Now()
-	if d.branchAt.IsZero() || branch != nil && (now.Sub(d.branchAt) >= branchPause || now.Before(d.branchAt)) {
-		branch, d.branchAt = branchFault(ctx, d.git, d.o.Project, d.worktrees), now
+	p := dispatch.Places{Worktrees: d.worktrees, Workspaces: workspaceFaults(d.o.Project, d.contract)}
+	d.mu.Lock()
+	p.Branch = d.places.Branch
+	d.mu.Unlock()
+	if since := now.Sub(d.branchAt); d.branchAt.IsZero() || p.Branch != nil && (since >= placePause || since < 0) {
+		p.Branch, d.branchAt = branchFault(ctx, d.git, d.o.Project, d.worktrees), now
+	}
+	p.LookAt = now.Add(placePause)
+	if p.Branch != nil {
+		p.LookAt = d.branchAt.Add(placePause)
 	}
 	d.mu.Lock()
-	d.places = dispatch.Places{Worktrees: d.worktrees, Branch: branch, Workspaces: workspaces}
+	d.places = p
 	d.mu.Unlock()
 }
 

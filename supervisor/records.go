@@ -38,7 +38,7 @@ func (d *Daemon) begin(ctx context.Context, e *execution) (ending, bool) {
 		return tx.Transition(e.run.ID, runstore.NewID(), runstore.Starting, "", nil)
 	})
 	if err != nil {
-		return d.storeFailed(err), false
+		return storeFailed(err), false
 	}
 	return ending{}, true
 }
@@ -223,7 +223,7 @@ func (d *Daemon) reserveInput(ctx context.Context, e *execution) (ending, bool) 
 		return tx.Stage(e.run.ID, "first_prompt_started", offset)
 	})
 	if err != nil {
-		return d.storeFailed(err), false
+		return storeFailed(err), false
 	}
 	e.promptStarted.Store(true)
 	return ending{}, true

@@ -35,9 +35,6 @@ func recoverRun(ctx context.Context, c *core, run *runstore.Run) error {
 		if err != nil {
 			return err
 		}
-		if len(ended.Survivors) > 0 {
-			return fmt.Errorf("%d processes are left, the first is pid %d", len(ended.Survivors), ended.Survivors[0].PID)
-		}
 		c.log.Info("processes of an earlier supervisor ended", "run_id", run.ID, "count", ended.Ended, "how", ended.How)
 	}
 	err := c.store.Update(ctx, func(tx *runstore.Tx) error {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -48,14 +50,16 @@ type Daemon struct {
 	catalog *discovery.Catalog
 	broker  *permission.Broker
 	wake    chan struct{}
+	halt    chan struct{} // closed when the daemon stops: what waits to try again gives up
 	work    sync.WaitGroup
+	later   later
 
 	mu       sync.Mutex
 	live     map[runstore.RunID]*execution
 	inWork   map[string]bool // results and commands that a goroutine works on
 	holds    map[tasks.ID]runstore.Hold
-	again    map[runstore.ResultID]time.Time
 	stopping bool
+	undone   error // what --once could not bring to its end
 	places   dispatch.Places
 
 	branchAt  time.Time         // when the branch was looked at; only the loop touches it
@@ -65,25 +69,42 @@ type Daemon struct {
 // Run is the whole life of a daemon: lease, recovery, socket, loop, clean shutdown. It returns
 // nil after a clean end, and a refusal with status 4 where another daemon holds the lease or the
 // store cannot be trusted.
-func Run(ctx context.Context, o Options) (err error) {
+func Run(ctx context.Context, o Options) error {
+	d, err := newDaemon(ctx, o)
+	switch {
+	case err == nil:
+		return d.run(ctx)
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return nil // told to stop before it was up; nothing of it is lost
+	}
+	return err
+}
+
+// newDaemon takes the lease and brings what an earlier daemon left to a known state. Nothing is
+// left held when it fails.
+func newDaemon(ctx context.Context, o Options) (_ *Daemon, err error) {
 	if err := execgate.BecomeSubreaper(); err != nil {
-		return refusal.New(refusal.CodePlatform, "use Linux 5.4 or newer", "orphaned processes cannot be kept track of: %v", err)
+		return nil, refusal.New(refusal.CodePlatform, "use Linux 5.4 or newer", "orphaned processes cannot be kept track of: %v", err)
 	}
 	c, err := open(ctx, o, "")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, c.close(context.WithoutCancel(ctx))) }()
 	d := &Daemon{core: c, wake: make(chan struct{}, 1), live: map[runstore.RunID]*execution{}, inWork: map[string]bool{},
-		holds: map[tasks.ID]runstore.Hold{}, again: map[runstore.ResultID]time.Time{}}
-	if err := c.recover(ctx); err != nil {
-		return err
-	}
+		holds: map[tasks.ID]runstore.Hold{}, halt: make(chan struct{})}
 	d.broker = &permission.Broker{Store: c.store, Owner: c.owner, Now: o.Now, Log: c.log, Revision: c.revision}
-	d.catalog, err = discovery.Open(c.tree, o.Project.Runtime, c.queues(), o.Now, c.log)
-	if err != nil {
-		return err
+	if err = c.recover(ctx); err == nil {
+		d.catalog, err = discovery.Open(c.tree, o.Project.Runtime, c.queues(), o.Now, c.log)
 	}
+	if err != nil {
+		return nil, errors.Join(err, c.close(context.WithoutCancel(ctx)))
+	}
+	return d, nil
+}
+
+// run serves until ctx ends, or with Once until nothing is left to do, and gives everything back.
+func (d *Daemon) run(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, d.close(context.WithoutCancel(ctx))) }()
 	defer d.catalog.Close()
 	return d.serve(ctx)
 }
@@ -107,16 +128,19 @@ func (d *Daemon) serve(ctx context.Context) (err error) {
 
 // shutdown stops new work, tells every run to end, and waits for all of it.
 func (d *Daemon) shutdown(ctx context.Context) {
-	d.mu.Lock()
-	d.stopping = true
 	cause := errShutdown
 	if d.store.Err() != nil {
 		cause = errStore
 	}
-	for _, e := range d.live {
+	close(d.halt)
+	d.mu.Lock()
+	d.stopping = true
+	live := slices.Collect(maps.Values(d.live))
+	d.mu.Unlock()
+	for _, e := range live {
+		d.withdraw(ctx, e)
 		e.stop(cause)
 	}
-	d.mu.Unlock()
 	ended := make(chan struct{})
 	go func() { d.work.Wait(); close(ended) }()
 	select {
@@ -128,26 +152,41 @@ func (d *Daemon) shutdown(ctx context.Context) {
 	d.log.Info("coordd stopped", "project", d.o.Project.Root)
 }
 
+// withdraw closes the questions of a run that is about to be stopped: its hold outlives the
+// daemon, its callback does not. E-056, E-242.
+func (d *Daemon) withdraw(ctx context.Context, e *execution) {
+	if run := d.store.View().Run(e.run.ID); run == nil || run.State != runstore.WaitingInput {
+		return
+	}
+	err := d.store.Update(ctx, func(tx *runstore.Tx) error {
+		return permission.CloseRun(tx, e.run.ID, permission.SupervisorRestart)
+	})
+	if err != nil {
+		d.log.Warn("question not withdrawn; the next start does it", "run_id", e.run.ID, "err", err)
+	}
+}
+
 // goDo runs f in a goroutine that shutdown waits for.
 func (d *Daemon) goDo(f func()) {
 	d.work.Add(1)
 	go func() { defer d.work.Done(); f() }()
 }
 
-// once marks a piece of work as being done; false where somebody is at it already.
-func (d *Daemon) once(kind, id string) bool {
+// inTurn runs f beside the loop, unless somebody is at the same piece of work already.
+func (d *Daemon) inTurn(key string, f func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.inWork[kind+"/"+id] {
-		return false
+	if d.inWork[key] {
+		return
 	}
-	d.inWork[kind+"/"+id] = true
-	return true
-}
-
-func (d *Daemon) done(kind, id string) {
-	d.mu.Lock()
-	delete(d.inWork, kind+"/"+id)
-	d.mu.Unlock()
-	d.Wake()
+	d.inWork[key] = true
+	d.goDo(func() {
+		defer d.Wake()
+		defer func() {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			delete(d.inWork, key)
+		}()
+		f()
+	})
 }

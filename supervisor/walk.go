@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"greatminds/internal/execgate"
+	"greatminds/runstore"
 	"greatminds/supervisor/brief"
 	"greatminds/tasks"
 	"greatminds/transport"
@@ -25,6 +26,10 @@ import (
 // Each step either goes on or returns how the run ends; nothing after it is tried.
 func (d *Daemon) walk(ctx context.Context, e *execution) {
 	end := d.steps(ctx, e)
+	if told, was := e.told(ctx); was && end.state != runstore.Completed {
+		// Whatever failed, failed because the run was told to stop.
+		end, e.outcome.errorType, e.outcome.errorCode, e.outcome.what = told, "", nil, ""
+	}
 	d.finish(ctx, e, end)
 }
 
@@ -50,7 +55,7 @@ func (d *Daemon) steps(ctx context.Context, e *execution) ending {
 // prepareWorkspace makes or checks the task's worktree before any process starts. E-026..E-031.
 func (d *Daemon) prepareWorkspace(ctx context.Context, e *execution) (ending, bool) {
 	if err := d.emit(ctx, e, "workspace_preparing", map[string]any{"task_id": string(e.task.ID)}); err != nil {
-		return d.storeFailed(err), false
+		return storeFailed(err), false
 	}
 	ws, err := tasks.PrepareWorktree(ctx, tasks.WorktreeRequest{Git: d.git, Project: d.o.Project, Policy: d.worktrees,
 		Task: e.task, Workspace: e.binding.Workspace})
@@ -59,7 +64,7 @@ func (d *Daemon) prepareWorkspace(ctx context.Context, e *execution) (ending, bo
 	}
 	e.workspace = ws.Path
 	if err := d.recordWorkspace(ctx, e, ws); err != nil {
-		return d.storeFailed(err), false
+		return storeFailed(err), false
 	}
 	return ending{}, true
 }
@@ -72,7 +77,7 @@ func (d *Daemon) compileContext(ctx context.Context, e *execution) (ending, bool
 	e.prompt = brief.Prompt(e.document)
 	e.outcome.contextBytes = int64(len(e.prompt))
 	if err := d.stage(ctx, e, "context_ready"); err != nil {
-		return d.storeFailed(err), false
+		return storeFailed(err), false
 	}
 	return d.preflight(e)
 }
@@ -89,7 +94,7 @@ func (d *Daemon) launch(ctx context.Context, e *execution) (ending, bool) {
 	}
 	e.child = child
 	if err := d.recordProcess(ctx, e); err != nil {
-		return d.storeFailed(err), false
+		return storeFailed(err), false
 	}
 	if err := d.disk.Step("walk.launch", func() error { return child.Open(ctx) }); err != nil {
 		return e.launchFailed(err), false
@@ -102,10 +107,10 @@ func (d *Daemon) openSession(ctx context.Context, e *execution) (ending, bool) {
 	session, err := transport.Open(ctx, d.sessionOptions(e))
 	e.session = session // also beside an error: what was counted until then belongs to the outcome
 	if err != nil {
-		return e.sessionFailed(ctx, err), false
+		return e.sessionFailed(err), false
 	}
 	if err := d.recordSession(ctx, e); err != nil {
-		return d.storeFailed(err), false
+		return storeFailed(err), false
 	}
 	return ending{}, true
 }

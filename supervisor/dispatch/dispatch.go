@@ -49,7 +49,7 @@ type World struct {
 	// Places says where runs can not be made at present.
 	Places Places
 	// Holds are reasons of this process against single tasks, such as processes that could not
-	// be ended; nil for none.
+	// be ended or a file that somebody else has locked; nil for none.
 	Holds map[tasks.ID]runstore.Hold
 	// Stopping: no new claim is wanted any more.
 	Stopping bool
@@ -64,6 +64,8 @@ type Places struct {
 	Branch *refusal.Refusal
 	// Workspaces says, by binding, why its own workspace cannot be used.
 	Workspaces map[string]*refusal.Refusal
+	// LookAt is when they are looked at again, zero where nobody will.
+	LookAt time.Time
 }
 
 // Candidate is one task under one binding.
@@ -155,6 +157,9 @@ func stopping(w World, v *runstore.View, _ []*runstore.Run, j *Judgement) bool {
 
 func processHold(w World, _ *runstore.View, _ []*runstore.Run, j *Judgement) bool {
 	h, held := w.Holds[j.Task.ID]
+	if held && h.NextAt != nil {
+		j.NextAt = moment(*h.NextAt)
+	}
 	return held && hold(j, h.Code, "", "%s", h.What)
 }
 
@@ -277,7 +282,11 @@ func place(w World, _ *runstore.View, _ []*runstore.Run, j *Judgement) bool {
 	if w.Places.Worktrees.Requires(j.Kind) {
 		r = w.Places.Branch
 	}
-	return r != nil && hold(j, string(r.Code), r.Remedy, "%s", r.What)
+	if r == nil {
+		return false
+	}
+	j.NextAt = w.Places.LookAt
+	return hold(j, string(r.Code), r.Remedy, "%s", r.What)
 }
 
 func capacity(w World, v *runstore.View, _ []*runstore.Run, j *Judgement) bool {

@@ -1,0 +1,94 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"greatminds/runstore"
+	"greatminds/transport"
+)
+
+func (e *execution) outcomeRecord(s transport.Stats, elapsed time.Duration) *runstore.Outcome {
+	started, active := e.promptStarted.Load(), s.PrePromptActivity
+	seconds := elapsed.Seconds()
+	o := &runstore.Outcome{ContextBytes: &e.outcome.contextBytes, Updates: &s.Updates, PromptStarted: &started,
+		PrePromptActivity: &active, SessionStrategy: e.outcome.strategy, InputBytesReserved: &e.outcome.reserved,
+		SessionInputBytesReserved: &e.outcome.sessionReserved, ElapsedSeconds: &seconds, ErrorType: e.outcome.errorType,
+		ErrorCode: e.outcome.errorCode, AuthenticationMethod: e.outcome.authMethod, Extra: runstore.Members{}}
+	if e.outcome.stopReason != "" {
+		o.StopReason = &e.outcome.stopReason
+	}
+	if !s.LastActivity.IsZero() {
+		at := epoch(s.LastActivity)
+		o.LastActivityAt = &at
+	}
+	if e.outcome.inputBudget != nil {
+		o.InputBudget = raw(e.outcome.inputBudget)
+	}
+	if e.outcome.what != "" {
+		o.Extra["error_what"] = raw(e.outcome.what)
+	}
+	if skipped := counted(s); skipped != nil {
+		o.Extra["protocol_counts"] = raw(skipped)
+	}
+	return o
+}
+
+// counted lists what the guard had to leave out or repair, where there was any.
+func counted(s transport.Stats) map[string]int64 {
+	out := map[string]int64{}
+	for name, n := range map[string]int64{"garbage_lines": s.GarbageLines, "gaps": s.Gaps, "repaired": s.Repaired,
+		"stray_replies": s.StrayReplies, "rejected_requests": s.Rejected, "unknown_updates": s.Unknown,
+		"late_updates": s.LateUpdates, "replayed_updates": s.Replayed} {
+		if n > 0 {
+			out[name] = n
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+// protocolRecord is the bounded protocol summary: no prompt, title, argument or agent text.
+// Spec: "Managed protocol diagnostics".
+func (e *execution) protocolRecord(run *runstore.Run, s transport.Stats, end ending, at float64) (json.RawMessage, error) {
+	doc := map[string]any{"version": 1}
+	if len(run.Protocol) > 0 {
+		if err := json.Unmarshal(run.Protocol, &doc); err != nil {
+			return nil, err
+		}
+	}
+	tools := []map[string]any{}
+	for _, t := range s.Tools {
+		tools = append(tools, map[string]any{"at": epoch(t.At), "data": map[string]any{"phase": t.Phase, "update": t.Update,
+			"tool_reference": t.Reference, "kind": t.ToolKind, "status": t.Status, "content_count": t.ContentCount, "location_count": t.LocationCount}})
+	}
+	doc["tool_events"], doc["tool_events_truncated"] = tools, s.ToolsTruncated
+	if e.outcome.stopReason != "" {
+		doc["stop"] = map[string]any{"at": at, "data": map[string]any{"phase": "prompt", "reason": e.outcome.stopReason}}
+	}
+	if e.outcome.errorType != "" || e.outcome.errorCode != nil {
+		doc["error"] = map[string]any{"at": at, "data": map[string]any{"exception": e.outcome.errorType,
+			"phase": phaseOf(end.cause), "rpc_code": e.outcome.errorCode}}
+	}
+	return json.Marshal(doc)
+}
+
+func raw(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("supervisor: a plain value does not encode: " + err.Error())
+	}
+	return b
+}
+
+// phaseOf names the protocol stage that failed; preflight where no conversation had begun.
+func phaseOf(cause error) transport.Phase {
+	var te *transport.Error
+	if errors.As(cause, &te) {
+		return te.Phase
+	}
+	return transport.PhasePreflight
+}
