@@ -147,7 +147,7 @@ func TestMvRefusesInTheReferencesOrderAndStatuses(t *testing.T) {
 		{"legacy", as("ARCHITECT-PLANNER"), "2", "feature_test", refusal.CodeTaskLegacy, 2},
 		{"role", as("TESTER"), "1", "feature_plan", refusal.CodeTransitionRole, 3},
 		{"no transition", as("ARCHITECT-PLANNER"), "1", "verified", refusal.CodeNoTransition, 3},
-		{"readiness", as("ARCHITECT-PLANNER"), "1", "feature_plan", refusal.CodeCheckFailed, 2},
+		{"readiness", as("ARCHITECT-PLANNER"), "1", "feature_plan", refusal.CodeNotReady, 2},
 		{"busy, short id", busy, "1", "archive", refusal.CodeTaskBusy, 4},
 		{"busy, full id", busy, "0001-one", "archive", refusal.CodeTaskBusy, 4},
 	}

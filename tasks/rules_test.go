@@ -193,6 +193,7 @@ func TestEveryNamedCheck(t *testing.T) {
 		{check: "blocked_block_with_dependencies_and_resume_to", holds: true, with: []string{ready}},
 		{check: "blocked_block_with_dependencies_and_resume_to", holds: false},
 		{check: "blocked_block_with_dependencies_and_resume_to", holds: false, with: []string{ready, "implementation"}},
+		{check: "blocked_block_with_dependencies_and_resume_to", holds: false, with: []string{strings.Replace(ready, "blocked", "implementation", 1)}},
 		{check: "blocked_block_with_dependencies_and_resume_to", holds: false, with: []string{"blocked reason=x dependencies= resume_to=feature_dev"}},
 		{check: "blocked_block_with_dependencies_and_resume_to", holds: false, with: []string{"blocked reason=x dependencies=verified/0001-x.yaml resume_to=verified"}},
 		{check: "blocked_block_withdrawn_reason_and_resume_to", holds: true, with: []string{"blocked reason=WithDrawn dependencies=archive/0-x.yaml resume_to=feature_dev"}},

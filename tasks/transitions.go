@@ -28,9 +28,8 @@ const (
 
 // Roles that checks know by name.
 const (
-	rolePlanner  contract.Role = "ARCHITECT-PLANNER"
-	roleReviewer contract.Role = "ARCHITECT-REVIEWER"
-	roleLive     contract.Role = "LIVE-DEVELOPER"
+	rolePlanner contract.Role = "ARCHITECT-PLANNER"
+	roleLive    contract.Role = "LIVE-DEVELOPER"
 )
 
 // covers reports whether a row of the transition table speaks of a move. any_active_queue means
@@ -106,7 +105,6 @@ func (m *move) check() []refusal.Reason {
 	if len(faults) > 0 {
 		return faults
 	}
-	faults = append(faults, m.readiness()...)
 	var best []refusal.Reason
 	for i, row := range rows {
 		found := m.required(row.Requires)
@@ -117,7 +115,7 @@ func (m *move) check() []refusal.Reason {
 			break
 		}
 	}
-	return distinct(append(scopeFirst(best), faults...))
+	return distinct(scopeFirst(append(m.readiness(), best...)))
 }
 
 // rows returns the rows that let the role make the move, or why there is none.
@@ -185,20 +183,16 @@ func (m *move) required(names []string) []refusal.Reason {
 	return faults
 }
 
-// scopeFirst puts scope mismatches in front: the first reason decides the exit status and is
-// what a reader needs to know before all else.
+// scopeFirst puts scope mismatches in front, as the reference judges them first.
 func scopeFirst(faults []refusal.Reason) []refusal.Reason {
-	slices.SortStableFunc(faults, func(a, b refusal.Reason) int {
-		return rank(a.Code) - rank(b.Code)
-	})
-	return faults
-}
-
-func rank(c refusal.Code) int {
-	if c == refusal.CodeScopeMismatch {
-		return 0
+	rank := func(f refusal.Reason) int {
+		if f.Code == refusal.CodeScopeMismatch {
+			return 0
+		}
+		return 1
 	}
-	return 1
+	slices.SortStableFunc(faults, func(a, b refusal.Reason) int { return rank(a) - rank(b) })
+	return faults
 }
 
 // distinct drops reasons that say the same again.
