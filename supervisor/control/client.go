@@ -157,6 +157,3 @@ func isRefusal(err error) bool {
 	_, is := refusal.Find(err)
 	return is
 }
-
-// queueFull reports whether a dial failed because the daemon takes no connections just now.
-func queueFull(err error) bool { return errors.Is(err, unix.EAGAIN) }

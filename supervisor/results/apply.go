@@ -20,7 +20,7 @@ import (
 // or ctx ends, the result is left as it stands and goes on at the next start. The run must have
 // ended (E-195).
 func (a *Applier) Apply(ctx context.Context, id runstore.ResultID) (again time.Time, err error) {
-	run, res, err := a.open(id)
+	run, _, err := a.open(id)
 	if err != nil || run == nil {
 		return time.Time{}, err
 	}
@@ -28,6 +28,7 @@ func (a *Applier) Apply(ctx context.Context, id runstore.ResultID) (again time.T
 	if err == nil {
 		defer held.Release()
 		// What was read before the lock may be history by now.
+		var res *runstore.Result
 		if run, res, err = a.open(id); err != nil || run == nil {
 			return time.Time{}, err
 		}

@@ -37,8 +37,9 @@ func closeFD(fd int) { _ = syscall.Close(fd) } // nothing is lost by a failure
 func awaitEither(a, b, limit int) {
 	const pollIn = 1
 	type pollFD struct {
-		fd              int32
-		events, revents int16
+		fd     int32
+		events int16
+		_      int16 // revents: the caller reads both and finds out for itself
 	}
 	fds := [2]pollFD{{fd: int32(a), events: pollIn}, {fd: int32(b), events: pollIn}}
 	timeout := syscall.NsecToTimespec(int64(limit) * 1e6)
