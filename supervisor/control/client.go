@@ -11,8 +11,6 @@ import (
 	"net/http"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"greatminds/contract"
 	"greatminds/internal/refusal"
 )
