@@ -8,6 +8,7 @@
 package dispatch
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -264,7 +265,20 @@ func repeat(_ World, _ *runstore.View, history []*runstore.Run, j *Judgement) bo
 	case policy.HumanInput:
 		return hold(j, string(r.Hold), "answer in the task, then "+retry, "run %s asked a question (see its result)", last.ID)
 	}
-	return hold(j, string(r.Hold), retry, "run %s of this revision ended %s (%s)", last.ID, last.State, last.Reason)
+	return hold(j, string(r.Hold), retry, "run %s of this revision ended %s (%s)%s", last.ID, last.State, last.Reason, causeOf(last))
+}
+
+// causeOf is what the run's outcome says of its failure, after a colon; empty where it says nothing.
+func causeOf(r *runstore.Run) string {
+	if r.Outcome == nil {
+		return ""
+	}
+	var what string
+	// The member is our own; one that is no text says nothing here.
+	if err := json.Unmarshal(r.Outcome.Extra["error_what"], &what); err != nil || what == "" {
+		return ""
+	}
+	return ": " + what
 }
 
 func accountBackoff(_ World, _ *runstore.View, _ []*runstore.Run, j *Judgement) bool {
