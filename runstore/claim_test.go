@@ -8,7 +8,7 @@ import (
 	"greatminds/internal/refusal"
 )
 
-// E-155, E-159
+// E-155
 func TestAClaimIsWholeAndAdmitted(t *testing.T) {
 	s := fresh(t)
 	conversation := "conv"
@@ -70,5 +70,48 @@ func TestTheCredentialIsNowhereInClear(t *testing.T) {
 		if strings.Contains(text, string(c.Token)) || !strings.Contains(text, hashText(string(c.Token))) {
 			t.Error("the file holds the credential, or not its hash")
 		}
+	}
+}
+
+// E-159: admission holds in the claim's own transaction, and waiting runs count.
+func TestParallelClaimsNeverExceedACap(t *testing.T) {
+	const limit = 3
+	s := fresh(t)
+	waiting := toState(t, s, "0000-w", WaitingInput)
+	capped := func(v *View) []Hold {
+		if len(v.ActiveRuns()) >= limit {
+			return []Hold{{Code: "project_capacity"}}
+		}
+		return nil
+	}
+	claims := func(from int) (made int) {
+		results := make(chan int)
+		for i := range 12 {
+			go func() {
+				n := 0
+				update(t, s, func(tx *Tx) error {
+					c, holds, err := tx.Claim(claimOf(fmt.Sprintf("%04d-x", from+i)), capped)
+					if (c == nil) != (len(holds) == 1 && holds[0].Code == "project_capacity") {
+						t.Errorf("got %v with holds %v", c, holds)
+					}
+					if c != nil {
+						n = 1
+					}
+					return err
+				})
+				results <- n
+			}()
+		}
+		for range 12 {
+			made += <-results
+		}
+		return made
+	}
+	if got := claims(100); got != limit-1 {
+		t.Errorf("%d claims beside a waiting run, want %d", got, limit-1)
+	}
+	move(t, s, waiting, Failed)
+	if got := claims(200); got != 1 || len(s.View().ActiveRuns()) != limit {
+		t.Errorf("%d claims for one free place", got)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// E-594, E-595, E-596, E-597
+// E-594, E-595, E-597
 func TestQueueObservationsAreFirstSights(t *testing.T) {
 	k := newClock()
 	o := options(storeDir(t), nil)

@@ -17,7 +17,7 @@ func eventTail(v *View) []uint64 {
 	return all
 }
 
-// E-642, E-643, E-644, E-645
+// E-639, E-642, E-643, E-644, E-645
 func TestTheEventTailIsPrunedSeldomAndByAFifth(t *testing.T) {
 	dir := storeDir(t)
 	o := options(dir, nil)
@@ -58,7 +58,7 @@ func TestTheEventTailIsPrunedSeldomAndByAFifth(t *testing.T) {
 	closeStore(t, s)
 }
 
-// E-637, E-638
+// E-637
 func TestTheEventLimitIsInstalledOnce(t *testing.T) {
 	dir := storeDir(t)
 	for _, n := range []int{-1, 1, 99, 1_000_001} {
@@ -108,7 +108,7 @@ func TestTheDefaultLimitHoldsWithoutADaemon(t *testing.T) {
 	}
 }
 
-// E-639, E-645: the prune is in the same line of the journal as the change that made it.
+// E-645: the prune is in the same line of the journal as the change that made it.
 func TestPruningIsReplayed(t *testing.T) {
 	dir := storeDir(t)
 	var want string
