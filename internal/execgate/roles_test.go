@@ -22,6 +22,8 @@ func playRole(role string) int {
 		return playDaemon(argument, true)
 	case "daemon-at-gate":
 		return playDaemon(argument, false)
+	case "daemon-of-tool":
+		return playToolDaemon(argument)
 	case "connect":
 		return playConnect(argument)
 	case "outer":
@@ -58,6 +60,19 @@ func playDaemon(script string, open bool) int {
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin) // the test ends it, or kills us before
 	if _, err := c.Stop(ctx, execgate.Grace{}); err != nil {
+		return fail(err)
+	}
+	return 0
+}
+
+// playToolDaemon runs a script as a tool. The script says by itself what a test has to know.
+func playToolDaemon(script string) int {
+	if err := execgate.BecomeSubreaper(); err != nil {
+		return fail(err)
+	}
+	if _, err := execgate.RunTool(context.Background(), execgate.Tool{
+		Argv: []string{"sh", "-c", script}, Env: []string{path}, Dir: "/",
+	}); err != nil {
 		return fail(err)
 	}
 	return 0

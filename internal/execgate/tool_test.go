@@ -1,6 +1,7 @@
 package execgate_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"os"
@@ -92,6 +93,30 @@ func TestAToolOutOfTimeRemovesItsLockFile(t *testing.T) {
 			noChildren(t)
 		})
 	}
+}
+
+// A killed daemon leaves no lock of git's in the user's checkout, and nothing that ignores the
+// polite request either.
+func TestAKilledDaemonLetsItsToolRemoveItsLockFile(t *testing.T) {
+	dir := t.TempDir()
+	lock, ready := filepath.Join(dir, "index.lock"), filepath.Join(dir, "ready")
+	must(t, syscall.Mkfifo(ready, 0o600))
+	h := startHelper(t, "daemon-of-tool trap 'rm "+lock+"; exit 1' TERM; > "+lock+
+		"; (trap '' TERM; exec sleep 1005) & { echo $PPID; echo $$; echo $!; } > "+ready+"; wait")
+	said, err := os.ReadFile(ready) // returns once the script has said so
+	must(t, err)
+	pins := readPids(t, bufio.NewReader(strings.NewReader(string(said))), 3)
+	h.kill()
+	for _, p := range pins[1:] {
+		if !p.gone(t, patience) {
+			t.Fatalf("pid %d outlives the daemon", p.pid)
+		}
+	}
+	reapOrphans(t, pins[0])
+	if _, err := os.Stat(lock); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the lock file is left: %v", err)
+	}
+	noChildren(t)
 }
 
 func TestWhatAToolLeavesBehindIsEnded(t *testing.T) {

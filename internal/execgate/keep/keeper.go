@@ -16,6 +16,10 @@ const (
 	leftoverTerm = 100 * time.Millisecond
 	// leftoverKill is how long the keeper tries to kill what is left before it names it.
 	leftoverKill = 5 * time.Second
+	// toolTerm is what a tool gets between SIGTERM and SIGKILL when the daemon is gone. Git
+	// removes its lock files in it: they stand in the user's own repository, and nobody else
+	// would take them away.
+	toolTerm = 2 * time.Second
 	// Passes of SIGKILL begin this close together and get slower, for a tree that forks
 	// while it is being killed.
 	firstPass = 5 * time.Millisecond
@@ -26,6 +30,8 @@ const (
 type keeper struct {
 	// target is the pid of the gate, which becomes the agent, or of the tool.
 	target int
+	// tool says that the target is a helper program, not an agent or a command.
+	tool bool
 	// mayReap is set once the target's identity is on record: a zombie keeps its pid from
 	// being given to another process.
 	mayReap bool
@@ -33,7 +39,7 @@ type keeper struct {
 	empty bool
 
 	ending            bool
-	orphaned          bool // the daemon is gone: no grace and no limit
+	orphaned          bool // the daemon is gone: no limit, and no grace but a tool's
 	termUntil, killAt time.Time
 	killed            bool
 	// pass is the wait between passes of SIGKILL; the next one is due at nextPass.
@@ -58,7 +64,7 @@ func run(own *entry.Keeper) int {
 	signal.Notify(ended, syscall.SIGCHLD)
 	signal.Notify(others, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	k := &keeper{
-		target: own.PID, mayReap: own.Tool, group: own.Group,
+		target: own.PID, tool: own.Tool, mayReap: own.Tool, group: own.Group,
 		signalled: proc.Roll{}, pass: firstPass,
 	}
 	defer RemoveGroup(own.Group)
@@ -136,10 +142,14 @@ func (k *keeper) end(term, kill time.Duration) {
 	k.ending = true
 }
 
-// abandon is the daemon's end: kill at once, and never give up, since nobody is left to name a
-// survivor to.
+// abandon is the daemon's end: kill at once, a tool after its grace, and never give up, since
+// nobody is left to name a survivor to.
 func (k *keeper) abandon() {
 	k.orphaned = true
+	if k.tool {
+		k.end(toolTerm, 0)
+		return
+	}
 	k.end(0, 0)
 }
 
