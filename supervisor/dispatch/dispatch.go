@@ -195,6 +195,9 @@ func openResult(_ World, v *runstore.View, history []*runstore.Run, j *Judgement
 		}
 		switch res.Status {
 		case "received", "applying":
+			if h := res.Hold(); h != nil {
+				return hold(j, ResultUnresolved, h.Remedy, "result %s is held (%s): %s", res.ID(), h.Code, h.What)
+			}
 			what := fmt.Sprintf("result %s is %s", res.ID(), res.Status)
 			if res.Details != nil && res.Details.Error != "" {
 				what += ": " + res.Details.Error

@@ -1,0 +1,39 @@
+package dispatch_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"greatminds/runstore"
+	"greatminds/supervisor/dispatch"
+)
+
+// A task whose decision waits under a hold says which, and what helps.
+func TestATaskBehindAHeldResultSaysWhatHelps(t *testing.T) {
+	l := newLab(t)
+	one := found("feature_review", "0001-one")
+	run := l.claim(found("feature_dev", "0001-one"), "dev")
+	l.to(run.ID, runstore.Starting, runstore.Running)
+	result := runstore.ResultID(string(run.ID) + "-result")
+	l.update(func(tx *runstore.Tx) error {
+		_, _, err := tx.Receive(run.ID, runstore.Envelope{ResultID: result, RunID: run.ID, TaskID: "0001-one",
+			TaskRevision: run.TaskRevision, SchemaSHA256: run.SchemaSHA256, Decision: "no_change", Payload: json.RawMessage(`{}`)})
+		return err
+	})
+	l.to(run.ID, runstore.Completed)
+	judged := func() dispatch.Judgement {
+		b, _ := l.world.Contract.Binding("dev")
+		return dispatch.Judge(l.world, l.store.View(), dispatch.Candidate{Task: one.Ref, Binding: b})
+	}
+	if j := judged(); j.Reason != "domain_result_unresolved" || !strings.Contains(j.What, "received") {
+		t.Fatalf("got %s, %q", j.Reason, j.What)
+	}
+	l.update(func(tx *runstore.Tx) error {
+		return tx.HoldResult(result, &runstore.ResultHold{Code: "checkout_overlap", What: "a.txt is in the way", Remedy: "move it away"})
+	})
+	if j := judged(); j.Reason != "domain_result_unresolved" || j.Remedy != "move it away" ||
+		!strings.Contains(j.What, "checkout_overlap") || !strings.Contains(j.What, "a.txt is in the way") {
+		t.Errorf("got %s, %q, remedy %q", j.Reason, j.What, j.Remedy)
+	}
+}
