@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -330,7 +331,7 @@ func TestReadersBesideWriters(t *testing.T) {
 
 // A real disk, with its real syncs, once.
 func TestARealDisk(t *testing.T) {
-	dir := storeDir(t)
+	dir := filepath.Join(t.TempDir(), "store")
 	o := Options{Dir: dir, Disk: durable.NewDisk(nil), Now: newClock().now}
 	s := openStore(t, o)
 	c := running(t, s, "0001-a")

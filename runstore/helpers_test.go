@@ -56,8 +56,20 @@ func options(dir string, fd *faultdisk.FaultDisk) Options {
 	return Options{Dir: dir, Disk: fd.Disk(), Now: newClock().now}
 }
 
-// storeDir is the folder of a store that does not exist yet.
-func storeDir(t *testing.T) string { return filepath.Join(t.TempDir(), "store") }
+// storeDir is the folder of a store that does not exist yet, in memory where there is such a
+// place: tests that try every step make thousands of files.
+func storeDir(t *testing.T) string {
+	dir, err := os.MkdirTemp("/dev/shm", "runstore-")
+	if err != nil {
+		return filepath.Join(t.TempDir(), "store")
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return filepath.Join(dir, "store")
+}
 
 func openStore(t failer, o Options) *Store {
 	t.Helper()

@@ -234,7 +234,7 @@ func (l *lifecycle) check(rt *rapid.T) {
 
 // E-160, E-184, E-185, E-186, E-187, E-188
 func TestRunsAgainstAModel(t *testing.T) {
-	root := t.TempDir()
+	root := filepath.Dir(storeDir(t))
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(root, "")
 		if err != nil {

@@ -179,7 +179,7 @@ func (d *decisions) check(rt *rapid.T) {
 
 // E-168: whatever becomes of a run, its decision is stored once and its receipt stays.
 func TestResultsAgainstAModel(t *testing.T) {
-	root := t.TempDir()
+	root := filepath.Dir(storeDir(t))
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(root, "")
 		if err != nil {
