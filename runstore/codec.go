@@ -17,7 +17,7 @@ import (
 // every unknown member kept in the struct's Members. encoding/json cannot do the last two:
 // it ignores case, and it drops what it does not know.
 //
-// Field tags are those of encoding/json: a name and omitempty, and "omitnil", which leaves out
+// Field tags are those of encoding/json: a name and omitempty; the tag store:"omitnil" leaves out
 // a nil slice but writes an empty one.
 
 // field is one known member of a struct.
@@ -59,7 +59,7 @@ func infoOf(t reflect.Type) *structInfo {
 		}
 		name, opts, _ := strings.Cut(tag, ",")
 		info.fields = append(info.fields, field{name: name, index: i,
-			omitEmpty: opts == "omitempty", omitNil: opts == "omitnil"})
+			omitEmpty: opts == "omitempty", omitNil: f.Tag.Get("store") == "omitnil"})
 	}
 	sort.Slice(info.fields, func(a, b int) bool { return info.fields[a].name < info.fields[b].name })
 	structs.Store(t, info)

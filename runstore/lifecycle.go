@@ -42,8 +42,7 @@ func (tx *Tx) Transition(run RunID, eventID string, to State, reason string, dat
 	if eventID == "" || len(eventID) > 200 || strings.ContainsRune(eventID, 0) {
 		return badName("event", eventID)
 	}
-	r, err := tx.need(run)
-	if err != nil {
+	if _, err := tx.need(run); err != nil {
 		return err
 	}
 	contents, err := toRaw(map[string]any{"state": to, "reason": reason, "data": data})
@@ -57,7 +56,8 @@ func (tx *Tx) Transition(run RunID, eventID string, to State, reason string, dat
 		}
 		return refusal.New(refusal.CodeEventReused, "give every event an id of its own", "event %s of run %s already stands for other contents", eventID, run)
 	}
-	if r, err = tx.live(run); err != nil {
+	r, err := tx.live(run)
+	if err != nil {
 		return err
 	}
 	if !mayMove(r, to) {

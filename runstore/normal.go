@@ -64,7 +64,7 @@ func checkExtra(v reflect.Value) error {
 	for name := range members {
 		_, known := info.find(name)
 		if _, isRun := v.Interface().(Run); known || isRun && (name == inReceipts || name == inReservations) {
-			return fmt.Errorf("Extra has the known member %q", name)
+			return fmt.Errorf("the unknown members hold a known one, %q", name)
 		}
 	}
 	return nil

@@ -40,16 +40,16 @@ type Operation struct {
 	BeforeSHA256    string          `json:"before_sha256,omitempty"`
 	AfterSHA256     string          `json:"after_sha256,omitempty"`
 	After           string          `json:"after,omitempty"`
-	Pre             []string        `json:"pre,omitnil"`
-	Post            []string        `json:"post,omitnil"`
+	Pre             []string        `json:"pre" store:"omitnil"`
+	Post            []string        `json:"post" store:"omitnil"`
 	ActionStarted   *string         `json:"action_started,omitempty"`
-	ActionsDone     []string        `json:"actions_done,omitnil"`
+	ActionsDone     []string        `json:"actions_done" store:"omitnil"`
 	WorktreePolicy  json.RawMessage `json:"worktree_policy,omitempty"`
 	Role            string          `json:"role,omitempty"`
 	Decision        string          `json:"decision,omitempty"`
-	Artifacts       []Artifact      `json:"artifacts,omitnil"`
+	Artifacts       []Artifact      `json:"artifacts" store:"omitnil"`
 	Question        *string         `json:"question,omitempty"`
-	CommandEvidence []string        `json:"command_evidence,omitnil"`
+	CommandEvidence []string        `json:"command_evidence" store:"omitnil"`
 	// Merge is the computed merge, with its id known before anything moves.
 	Merge json.RawMessage `json:"merge,omitempty"`
 

@@ -29,9 +29,9 @@ type ResultDetails struct {
 	DestinationRevision Revision `json:"destination_revision,omitempty"`
 	// Artifacts, Question and CommandEvidence are written, empty or null, where there is a
 	// Decision.
-	Artifacts       []Artifact `json:"artifacts,omitnil"`
+	Artifacts       []Artifact `json:"artifacts" store:"omitnil"`
 	Question        *string    `json:"question,omitempty"`
-	CommandEvidence []string   `json:"command_evidence,omitnil"`
+	CommandEvidence []string   `json:"command_evidence" store:"omitnil"`
 	Error           string     `json:"error,omitempty"`
 	Extra           Members    `json:"-"`
 }
