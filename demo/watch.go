@@ -157,7 +157,10 @@ func (s *story) see(ctx context.Context, route control.Route, e event) (done boo
 	case "result_applied":
 		s.shut("→ " + e.Data.Details.Destination)
 		return e.Data.Details.Destination == "verified", nil
-	case "result_rejected", "result_needs_recovery", "completed", "failed", "cancelled", "interrupted", "waiting_auth":
+	case "failed":
+		s.note("the attempt failed: " + e.Data.Reason)
+		return false, s.stuck(ctx, route)
+	case "result_rejected", "result_needs_recovery", "completed", "cancelled", "interrupted", "waiting_auth":
 		return false, s.stuck(ctx, route)
 	}
 	return false, nil
