@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -99,13 +100,14 @@ func (b *bench) try(ctx context.Context, r recipe) row {
 	out := newRow(r)
 	folder := filepath.Join(b.folder, r.name)
 	err := b.measure(ctx, r, folder, &out)
-	if _, statErr := os.Stat(folder); statErr == nil && err != nil && ctx.Err() == nil {
+	_, statErr := os.Stat(folder)
+	switch {
+	case ctx.Err() != nil:
+		err = errors.Join(fmt.Errorf("interrupted: %w", context.Cause(ctx)), os.RemoveAll(folder))
+	case err == nil:
+		err = os.RemoveAll(folder)
+	case statErr == nil:
 		out.Kept = folder
-	} else {
-		err = errors.Join(err, os.RemoveAll(folder))
-	}
-	if ctx.Err() != nil {
-		err = fmt.Errorf("interrupted: %w", context.Cause(ctx))
 	}
 	if err != nil {
 		out.Error = err.Error()
@@ -164,7 +166,7 @@ func (b *bench) withModel(ctx context.Context, r recipe, install, folder string,
 
 // story runs the demo with the agent, answers its questions, and looks at what it left.
 func (b *bench) story(ctx context.Context, r recipe, argv []string, env map[string]string, folder string, out *row) error {
-	o := operator{cli: b.cli, environ: b.golang}
+	o := operator{cli: b.cli, environ: slices.Clone(b.golang)}
 	var pass []string
 	for name, value := range env {
 		o.environ = append(o.environ, name+"="+value)
@@ -175,7 +177,9 @@ func (b *bench) story(ctx context.Context, r recipe, argv []string, env map[stri
 		Question: func(ctx context.Context, project, id string) error {
 			o.project = project
 			p, err := o.answer(ctx, id)
-			out.Permissions = append(out.Permissions, p)
+			if p != nil {
+				out.Permissions = append(out.Permissions, *p)
+			}
 			return err
 		}})
 	projects, globErr := filepath.Glob(filepath.Join(folder, "greatminds-demo-*", "greeter"))

@@ -70,7 +70,7 @@ func (b *bench) npm(ctx context.Context, r recipe, dir string) error {
 	out, err := execgate.RunTool(ctx, execgate.Tool{Argv: argv, Env: b.environ, Dir: dir, Timeout: installLimit})
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s: %w (npm and node 20 or newer must be on PATH)", strings.Join(argv, " "), err)
+		return fmt.Errorf("%s: %w (npm must be on PATH; Debian: apt-get install npm)", strings.Join(argv, " "), err)
 	case out.Code != 0:
 		return fmt.Errorf("%s ended with status %d: %s", strings.Join(argv, " "), out.Code, tail(append(out.Stderr, out.Stdout...)))
 	}

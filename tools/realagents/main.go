@@ -38,6 +38,19 @@ func main() {
 	os.Exit(status)
 }
 
+const help = `Run real ACP agents through the demo's pipeline, against a stand-in for their models.
+
+Usage: realagents [flags] [AGENT...]
+
+Example: go run ./tools/realagents --lightest
+
+Exit status: 0 every agent asked for finished, 1 otherwise, 2 wrong usage.
+
+Progress goes to standard error, the table to standard output.
+
+Flags:
+`
+
 // options are the command line.
 type options struct {
 	agents              []recipe
@@ -55,18 +68,22 @@ func run(ctx context.Context, args []string) int {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		return 2
 	}
-	failed, err := o.bench(ctx)
+	status, err := o.bench(ctx)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		return 1
 	}
-	return failed
+	return status
 }
 
 func parse(args []string, usage io.Writer) (options, error) {
 	var o options
 	set := flag.NewFlagSet("realagents", flag.ContinueOnError)
 	set.SetOutput(usage)
+	set.Usage = func() {
+		fmt.Fprint(usage, help)
+		set.PrintDefaults()
+	}
 	lightest := set.Bool("lightest", false, "run only the agent that is quickest to install and to run")
 	set.StringVar(&o.cache, "cache", "", "`folder` for installed agents; empty for one in the user's cache")
 	set.StringVar(&o.log, "log", "", "write every request to the model stand-in, and its answer, to this `file`, one JSON document a line")
@@ -116,11 +133,12 @@ func (o options) bench(ctx context.Context) (status int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	b := &bench{cache: o.cache, source: dir, environ: os.Environ(), out: os.Stdout, now: time.Now}
+	b := &bench{cache: o.cache, source: dir, environ: os.Environ(), out: os.Stderr, now: time.Now}
 	if o.log != "" {
-		log, err := os.OpenFile(o.log, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-		if err != nil {
-			return 1, err
+		// What it holds is for the one who asked for it: an agent's whole prompts.
+		log, openErr := os.OpenFile(o.log, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+		if openErr != nil {
+			return 1, openErr
 		}
 		defer func() { err = errors.Join(err, log.Close()) }()
 		b.log = log
@@ -130,7 +148,7 @@ func (o options) bench(ctx context.Context) (status int, err error) {
 		return 1, err
 	}
 	table := markdownTable(rows)
-	fmt.Print("\n", table)
+	fmt.Print(table)
 	for _, out := range []struct{ file, text string }{{o.json, jsonTable(rows)}, {o.markdown, table}} {
 		if out.file == "" {
 			continue

@@ -75,14 +75,15 @@ func (o operator) read(ctx context.Context, into any, args ...string) error {
 	return nil
 }
 
-// answer looks at a waiting question as a person does, and allows it this once.
-func (o operator) answer(ctx context.Context, id string) (permission, error) {
+// answer looks at a waiting question as a person does, and allows it this once. It returns what
+// it saw, also beside an error; nil when the question could not be read.
+func (o operator) answer(ctx context.Context, id string) (*permission, error) {
 	var q question
 	var s status
 	if err := errors.Join(o.read(ctx, &q, "run", "permission", id), o.read(ctx, &s, "run", "status")); err != nil {
-		return permission{}, err
+		return nil, err
 	}
-	p := permission{Role: s.Runs[q.RunID].Role, Tool: q.Tool.Kind, Options: q.Options}
+	p := &permission{Role: s.Runs[q.RunID].Role, Tool: q.Tool.Kind, Options: q.Options}
 	var err error
 	if p.Chosen, err = allowOnce(q.Options); err != nil {
 		return p, fmt.Errorf("permission request %s: %w", id, err)

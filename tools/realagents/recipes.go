@@ -61,14 +61,14 @@ stream_max_retries = 2
 "privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},
 "general":{"enableAutoUpdate":false,"enableAutoUpdateNotification":false}}`},
 		auth: "gemini-api-key",
-		note: "authenticates by method; one more model request a turn to choose a model",
+		note: "on Node 20 or newer; authenticates by method; one more model request a turn to choose a model",
 	},
 	{
 		name: "claude", packages: []string{"@zed-industries/claude-agent-acp@0.23.1"},
 		interpreter: "node", program: "%I/node_modules/@zed-industries/claude-agent-acp/dist/index.js",
 		env: map[string]string{"ANTHROPIC_API_KEY": key, "ANTHROPIC_BASE_URL": "%U", "CLAUDE_CONFIG_DIR": "%H/.claude",
 			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_TELEMETRY": "1", "DISABLE_AUTOUPDATER": "1"},
-		note: "a child process for each session; does not exit at the end of its input",
+		note: "on Node 20 or newer; a child process for each session; does not exit at the end of its input",
 	},
 	{
 		name: "opencode", packages: []string{"opencode-ai@1.18.33"},
@@ -78,7 +78,7 @@ stream_max_retries = 2
 "autoupdate":false,"share":"disabled","permission":{"edit":"ask","bash":"ask"},
 "provider":{"mock":{"npm":"@ai-sdk/openai-compatible","name":"Mock","options":{"baseURL":"%U/v1","apiKey":"` + key + `"},
 "models":{"mock-model":{"name":"Mock","limit":{"context":200000,"output":8000},"tool_call":true}}}}}`},
-		note: "native program; writes through the client although it was told not to",
+		note: "native program; one more model request a session for a title",
 	},
 }
 
