@@ -44,9 +44,7 @@ type Catalog struct {
 	now     func() time.Time
 	log     *slog.Logger
 	watch   *watcher
-	pump    sync.WaitGroup
 	changed chan struct{}
-	stop    chan struct{}
 
 	mu      sync.Mutex
 	found   map[string]tasks.Found // by "<queue>/<name>"
@@ -59,12 +57,12 @@ type Catalog struct {
 // Without a free inotify instance it sweeps every two seconds; Watching tells.
 func Open(source Source, runtime string, queues []contract.Queue, now func() time.Time, log *slog.Logger) (*Catalog, error) {
 	c := &Catalog{source: source, runtime: runtime, now: now, log: log, changed: make(chan struct{}, 1),
-		stop: make(chan struct{}), found: map[string]tasks.Found{}, dirty: map[string]event{}, all: true}
+		found: map[string]tasks.Found{}, dirty: map[string]event{}, all: true}
 	names := make([]string, len(queues))
 	for i, q := range queues {
 		names[i] = string(q)
 	}
-	w, err := watch(runtime, names)
+	w, err := watch(runtime, names, c.take)
 	switch {
 	case errors.Is(err, errNoInotify):
 		log.Warn("task folders are swept instead of watched", "err", err)
@@ -72,8 +70,6 @@ func Open(source Source, runtime string, queues []contract.Queue, now func() tim
 		return nil, err
 	default:
 		c.watch = w
-		c.pump.Add(1)
-		go c.collect()
 	}
 	return c, nil
 }
@@ -86,11 +82,9 @@ func (c *Catalog) Changed() <-chan struct{} { return c.changed }
 
 // Close stops watching and returns when the pump has ended.
 func (c *Catalog) Close() {
-	close(c.stop)
 	if c.watch != nil {
 		c.watch.close()
 	}
-	c.pump.Wait()
 }
 
 // Touch says that a file was changed by ourselves, so that it is read again without waiting
@@ -110,8 +104,12 @@ func (c *Catalog) SweepAt() time.Time {
 }
 
 // Tasks reads what has changed and returns every task file, ordered by file. Files that are
-// still being written are left out until they are done.
+// still being written are left out until they are done. What had changed before the call is in
+// the answer, whether its report has arrived or not.
 func (c *Catalog) Tasks() ([]tasks.Found, error) {
+	if c.watch != nil {
+		c.watch.catchUp()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
@@ -192,24 +190,17 @@ func (c *Catalog) settled(file string, now time.Time) bool {
 	return age >= settleAge || age < -settleAge
 }
 
-func (c *Catalog) collect() {
-	defer c.pump.Done()
-	for {
-		select {
-		case <-c.stop:
-			return
-		case e := <-c.watch.events:
-			c.mu.Lock()
-			if e.File == "" {
-				c.all = true
-			} else {
-				c.dirty[filepath.Join(e.Queue, e.File)] = e
-			}
-			c.mu.Unlock()
-			select {
-			case c.changed <- struct{}{}:
-			default:
-			}
-		}
+// take notes one report of the kernel's.
+func (c *Catalog) take(e event) {
+	c.mu.Lock()
+	if e.File == "" {
+		c.all = true
+	} else {
+		c.dirty[filepath.Join(e.Queue, e.File)] = e
+	}
+	c.mu.Unlock()
+	select {
+	case c.changed <- struct{}{}:
+	default:
 	}
 }

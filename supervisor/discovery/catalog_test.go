@@ -112,6 +112,22 @@ func TestAFileCountsOnceItIsClosedOrRenamedIn(t *testing.T) {
 	wait(t, c)
 }
 
+// What had happened before the question is in the answer, reported already or not: who has just
+// moved a file and looks again must not be told of the past.
+func TestTheListIsNeverOlderThanTheQuestion(t *testing.T) {
+	c, root := open(t)
+	wait(t, c)
+	must(t, os.WriteFile(filepath.Join(root, "feature_dev", "a.yaml"), []byte("x"), 0o644))
+	from, to := "feature_dev/a.yaml", "feature_test/a.yaml"
+	for n := range 500 {
+		must(t, os.Rename(filepath.Join(root, from), filepath.Join(root, to)))
+		if got := files(t, c); !equal(got, []string{to}) {
+			t.Fatalf("move %d: got %v, want %s", n, got, to)
+		}
+		from, to = to, from
+	}
+}
+
 func TestAReplacedQueueFolderIsWatchedAnew(t *testing.T) {
 	c, root := open(t)
 	wait(t, c)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -30,25 +31,31 @@ type watcher struct {
 	parent string
 	queues []string
 	file   *os.File
+	raw    syscall.RawConn
 	fd     int
-	events chan event
-	done   chan struct{}
+	take   func(event)
 	pump   sync.WaitGroup
 
+	mu      sync.Mutex       // guards the order of reports: who reads them hands them on, too
+	buf     [64 << 10]byte
 	byWatch map[int32]string // watch descriptor → queue; "" is the parent folder
 }
 
 // errNoInotify says that the kernel gave no inotify instance, so that a faster sweep is needed.
 var errNoInotify = errors.New("no inotify instance is free")
 
-// watch starts watching. It fails with errNoInotify where the user's instances are used up.
-func watch(parent string, queues []string) (*watcher, error) {
+// watch starts watching and gives every report to take. It fails with errNoInotify where the
+// user's instances are used up.
+func watch(parent string, queues []string, take func(event)) (*watcher, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoInotify, err)
 	}
-	w := &watcher{parent: parent, queues: queues, fd: fd, file: os.NewFile(uintptr(fd), "inotify"),
-		events: make(chan event, 256), done: make(chan struct{}), byWatch: map[int32]string{}}
+	w := &watcher{parent: parent, queues: queues, fd: fd, file: os.NewFile(uintptr(fd), "inotify"), take: take, byWatch: map[int32]string{}}
+	if w.raw, err = w.file.SyscallConn(); err != nil {
+		_ = w.file.Close() // nothing was read from it yet
+		return nil, err
+	}
 	if err := w.add("", parent, parentMask); err != nil {
 		_ = w.file.Close() // nothing was read from it yet
 		return nil, err
@@ -76,25 +83,42 @@ func (w *watcher) add(queue, path string, mask uint32) error {
 
 // close ends the pump and returns when it has ended.
 func (w *watcher) close() {
-	close(w.done)
 	_ = w.file.Close() // a failed close of an inotify descriptor loses nothing
 	w.pump.Wait()
 }
 
+// run hands on what comes until the watcher is closed.
 func (w *watcher) run() {
 	defer w.pump.Done()
-	buf := make([]byte, 64*1024)
 	for {
-		n, err := w.file.Read(buf)
+		// The wait itself holds no lock, so that catchUp never waits for a report to come.
+		err := w.raw.Read(w.drain)
 		if err != nil {
 			return
 		}
-		for _, e := range w.decode(buf[:n]) {
-			select {
-			case w.events <- e:
-			case <-w.done:
-				return
-			}
+	}
+}
+
+// catchUp hands on everything that the kernel has reported by now, and returns when it has been
+// taken.
+func (w *watcher) catchUp() {
+	_ = w.raw.Control(func(fd uintptr) { w.drain(fd) }) // fails only on a watcher that is closed
+}
+
+// drain reads until nothing is left, and tells whether there was anything.
+func (w *watcher) drain(fd uintptr) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for some := false; ; some = true {
+		n, err := unix.Read(int(fd), w.buf[:])
+		for errors.Is(err, unix.EINTR) {
+			n, err = unix.Read(int(fd), w.buf[:])
+		}
+		if err != nil || n <= 0 {
+			return some
+		}
+		for _, e := range w.decode(w.buf[:n]) {
+			w.take(e)
 		}
 	}
 }
