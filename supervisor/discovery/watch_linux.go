@@ -36,7 +36,7 @@ type watcher struct {
 	take   func(event)
 	pump   sync.WaitGroup
 
-	mu      sync.Mutex       // guards the order of reports: who reads them hands them on, too
+	mu      sync.Mutex // guards the order of reports: who reads them hands them on, too
 	buf     [64 << 10]byte
 	byWatch map[int32]string // watch descriptor → queue; "" is the parent folder
 }
