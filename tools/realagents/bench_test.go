@@ -110,25 +110,31 @@ func checkPolite(t *testing.T, got row, out string) {
 	}
 }
 
+// What an earlier agent left by its failure stays, and nothing else.
 func TestAnInterruptionLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	out := &tripwire{word: "the agent asks for a permission", trip: cancel}
 	b := whole(t, "", out)
-	rows, err := b.run(ctx, []recipe{sampleRecipe("first", "polite", "%U"), sampleRecipe("second", "polite", "%U")})
-	if err != nil || len(rows) != 2 {
+	rows, err := b.run(ctx, []recipe{sampleRecipe("bold", "bold", "%U"), sampleRecipe("first", "polite", "%U"), sampleRecipe("second", "polite", "%U")})
+	if err != nil || len(rows) != 3 {
 		t.Fatalf("%d rows, %v\n%s", len(rows), err, out.text.String())
 	}
-	for _, r := range rows {
+	for _, r := range rows[1:] {
 		if !strings.HasPrefix(r.Error, "interrupted") || r.Kept != "" || r.Merge != "" {
 			t.Errorf("the row of %s is %+v", r.Agent, r)
 		}
 	}
-	if strings.Contains(out.text.String(), "merged:") {
-		t.Errorf("the story went on:\n%s", out.text.String())
+	if told := strings.Count(out.text.String(), "merged:"); told != 1 {
+		t.Errorf("%d agents were merged, want the bold one alone:\n%s", told, out.text.String())
 	}
-	if left, err := filepath.Glob(filepath.Join(os.TempDir(), "*")); err != nil || len(left) != 0 {
-		t.Errorf("left in the temporary folder: %q, %v", left, err)
+	for pattern, want := range map[string][]string{
+		filepath.Join(os.TempDir(), "*"): {b.folder},
+		filepath.Join(b.folder, "*"):     {filepath.Join(b.folder, "bold"), filepath.Join(b.folder, "greatminds")},
+	} {
+		if left, err := filepath.Glob(pattern); err != nil || !slices.Equal(left, want) {
+			t.Errorf("left are %q, %v; want %q", left, err, want)
+		}
 	}
 	wantNoProcessOf(t, b.folder)
 }
