@@ -249,3 +249,37 @@ func TestACorruptJournalStopsCommandsFirst(t *testing.T) {
 		}
 	}
 }
+
+// A command that a full disk stops leaves no intent behind.
+func TestAFailedCommandLeavesNoIntent(t *testing.T) {
+	onTask := func(s durable.Step) bool {
+		return s.Op == durable.OpWrite && strings.Contains(s.Path, "/feature_inbox/")
+	}
+	fd := faultdisk.New(faultdisk.On(onTask, faultdisk.FailAt(1, syscall.ENOSPC)))
+	l := deskOn(t, t.TempDir(), fd.Disk())
+	_, err := l.tree.New(bg, as("TESTER"), tasks.NewTask{Stream: "product", Title: "One", Kind: "feature", Scope: "backend"})
+	refused(t, err, refusal.CodeTaskStorage)
+	if names, err := os.ReadDir(filepath.Join(l.project.Runtime, "intent")); err != nil || len(names) != 0 || !fd.Reached() {
+		t.Errorf("got the intents %v, %v", names, err)
+	}
+}
+
+// A change whose line is in the journal is over, whatever has become of the task since.
+func TestAJournaledIntentIsOver(t *testing.T) {
+	onIntent := func(s durable.Step) bool { return s.Op == durable.OpUnlink && strings.Contains(s.Path, "/intent/") }
+	fd := faultdisk.New(faultdisk.On(onIntent, faultdisk.CrashAt(1)))
+	root := t.TempDir()
+	l := deskOn(t, root, fd.Disk())
+	if _, err := l.tree.New(bg, as("TESTER"), tasks.NewTask{Stream: "product", Title: "One", Kind: "feature", Scope: "backend"}); err == nil || !fd.Crashed() {
+		t.Fatalf("got %v, want a crash", err)
+	}
+	again := deskOn(t, root, durable.NewDisk(nil))
+	again.put("feature_inbox", "0001-one.yaml", again.read("feature_inbox", "0001-one.yaml")+"# human note\n")
+	if err := again.tree.FinishChanges(bg); err != nil {
+		t.Fatal(err)
+	}
+	sound(t, again)
+	if lines, err := again.tree.Journal(); err != nil || len(lines) != 1 {
+		t.Errorf("got %d lines, %v", len(lines), err)
+	}
+}
