@@ -38,12 +38,15 @@ type core struct {
 	commands    *commands.Service
 	applier     *results.Applier
 	owner       string
+	// step performs a named durable step.
+	step func(name string, f func() error) error
 }
 
 // open reads the contract, takes the lease and opens the store. Nothing is left held when it
 // fails.
 func open(ctx context.Context, o Options, who string) (_ *core, err error) {
 	c := &core{o: o, log: o.Log, disk: durable.NewDisk(o.Seam), owner: runstore.NewID()}
+	c.step = c.disk.Step
 	if err := c.readDocuments(); err != nil {
 		return nil, err
 	}
@@ -180,7 +183,7 @@ func (c *core) pinnedSchema(sha string) (*contract.Schema, error) {
 func (c *core) operations(d ops.Daemon) *ops.Env {
 	return &ops.Env{Project: c.o.Project, Contract: c.contract, Schema: c.schema, Store: c.store, Tree: c.tree, Now: c.o.Now,
 		Log: c.log, OwnerID: c.owner, Daemon: d, Commands: c.commands, Results: c.applier, Brief: c.brief,
-		Dispatch: c.judge, Step: c.disk.Step, Hooks: c.applier, Evidence: c.applier}
+		Dispatch: c.judge, Step: c.step, Hooks: c.applier, Evidence: c.applier}
 }
 
 // brief compiles a run's assigned context again from its pinned documents. E-171.

@@ -31,6 +31,8 @@ type house struct {
 	o    Options
 	disk *faultdisk.FaultDisk
 
+	stops map[string]*stop // steps at which the daemon is held up; filled before it starts
+
 	looks atomic.Int64 // how often the clock was read: a loop that spins reads it all the time
 	shift atomic.Int64 // what was added to the clock, in nanoseconds
 
@@ -38,7 +40,7 @@ type house struct {
 	log bytes.Buffer
 
 	d     *Daemon
-	stop  context.CancelFunc
+	halt  context.CancelFunc
 	ended chan struct{}
 	err   error // how the daemon ended, once ended is closed
 }
@@ -83,6 +85,37 @@ func newHouse(t *testing.T, p plan) *house {
 		}
 	})
 	return h
+}
+
+// stop is a named step at which the daemon is held up, the first time that it comes there.
+type stop struct{ reached, pass chan struct{} }
+
+// holdAt holds the daemon up before the first step of the name, until let is called.
+func (h *house) holdAt(name string) (reached <-chan struct{}, let func()) {
+	s := &stop{reached: make(chan struct{}), pass: make(chan struct{})}
+	if h.stops == nil {
+		h.stops = map[string]*stop{}
+	}
+	h.stops[name] = s
+	let = sync.OnceFunc(func() { close(s.pass) })
+	h.t.Cleanup(let)
+	return s.reached, let
+}
+
+// hold makes a step wait where the test wants it to.
+func (h *house) hold(name string, f func() error) error {
+	if s := h.stops[name]; s != nil {
+		h.mu.Lock()
+		select {
+		case <-s.reached:
+			h.mu.Unlock()
+		default:
+			close(s.reached)
+			h.mu.Unlock()
+			<-s.pass
+		}
+	}
+	return h.d.disk.Step(name, f)
 }
 
 func (h *house) file(name string) string { return filepath.Join(h.root, name) }
@@ -135,7 +168,7 @@ func (h *house) open() {
 	h.t.Helper()
 	d, err := newDaemon(h.t.Context(), h.o)
 	must(h.t, err)
-	h.d = d
+	h.d, d.step = d, h.hold
 }
 
 // start brings a daemon up and lets it run until end, or the test's end.
@@ -147,7 +180,7 @@ func (h *house) start() {
 
 func (h *house) run() {
 	ctx, stop := context.WithCancel(context.WithoutCancel(h.t.Context()))
-	h.stop, h.ended = stop, make(chan struct{})
+	h.halt, h.ended = stop, make(chan struct{})
 	go func() {
 		defer close(h.ended)
 		h.err = h.d.run(ctx)
@@ -156,7 +189,7 @@ func (h *house) run() {
 
 // end stops the daemon and returns how it ended.
 func (h *house) end() error {
-	h.stop()
+	h.halt()
 	<-h.ended
 	h.d = nil
 	return h.err
@@ -173,7 +206,7 @@ func (h *house) once() error {
 	case <-h.limit().Done():
 		h.t.Fatal("the daemon did not come to its end")
 	}
-	h.stop()
+	h.halt()
 	h.d = nil
 	return h.err
 }
@@ -226,15 +259,31 @@ func last(v *runstore.View) *runstore.Run {
 	return nil
 }
 
-// inState waits until the newest run is in the state, without anybody who drives it where that
-// state is one of rest.
+// inState waits until the newest run is in the state; where that state is one of rest, also until
+// nobody drives it any more.
 func (h *house) inState(s runstore.State) *runstore.Run {
 	h.t.Helper()
-	v := h.until("a run is "+string(s), func(v *runstore.View) bool {
-		r := last(v)
-		return r != nil && r.State == s && (s == runstore.Running || r.Process != nil || !h.d.Live(r.ID))
-	})
+	v := h.until("a run is "+string(s), func(v *runstore.View) bool { r := last(v); return r != nil && r.State == s })
+	if s.Terminal() || s == runstore.WaitingAuth {
+		h.left(last(v).ID)
+	}
 	return last(v)
+}
+
+// left waits until nobody drives a run any more.
+func (h *house) left(id runstore.RunID) {
+	h.t.Helper()
+	h.d.mu.Lock()
+	e := h.d.live[id]
+	h.d.mu.Unlock()
+	if e == nil {
+		return
+	}
+	select {
+	case <-e.ended:
+	case <-h.limit().Done():
+		h.t.Fatalf("run %s is driven without an end", id)
+	}
 }
 
 // prompted waits until the agent has said its first word in the turn.
@@ -291,3 +340,15 @@ const (
 
 // release lets an agent that waits go on.
 func (h *house) release() { must(h.t, os.WriteFile(h.file("agent/go-go"), nil, 0o644)) }
+
+// comes waits until the daemon is held up.
+func (h *house) comes(reached <-chan struct{}) {
+	h.t.Helper()
+	select {
+	case <-reached:
+	case <-h.ended:
+		h.t.Fatalf("the daemon ended (%v) before it came to the step", h.err)
+	case <-h.limit().Done():
+		h.t.Fatal("the daemon did not come to the step")
+	}
+}

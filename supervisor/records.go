@@ -147,7 +147,7 @@ func text(s *string) string {
 
 // observe records a boundary that the transport has seen. A failed store ends the run elsewhere.
 func (d *Daemon) observe(e *execution, s transport.Stage) {
-	if err := d.disk.Step("walk."+string(s), func() error { return d.stage(context.Background(), e, string(s)) }); err != nil {
+	if err := d.step("walk."+string(s), func() error { return d.stage(context.Background(), e, string(s)) }); err != nil {
 		d.log.Error("stage not recorded", "run_id", e.run.ID, "stage", s, "err", err)
 	}
 }

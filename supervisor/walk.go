@@ -96,7 +96,7 @@ func (d *Daemon) launch(ctx context.Context, e *execution) (ending, bool) {
 	if err := d.recordProcess(ctx, e); err != nil {
 		return storeFailed(err), false
 	}
-	if err := d.disk.Step("walk.launch", func() error { return child.Open(ctx) }); err != nil {
+	if err := d.step("walk.launch", func() error { return child.Open(ctx) }); err != nil {
 		return e.launchFailed(err), false
 	}
 	return ending{}, true
