@@ -55,7 +55,9 @@ var moments = []moment{
 }
 
 func (h *house) asked() {
-	h.until("the question is open", func(v *runstore.View) bool { return len(v.OpenPermissions()) == 1 && last(v).State == runstore.WaitingInput })
+	h.until("the question is open", func(v *runstore.View) bool {
+		return len(v.OpenPermissions()) == 1 && last(v).State == runstore.WaitingInput
+	})
 }
 
 func (h *house) answer() {

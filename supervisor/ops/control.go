@@ -57,7 +57,7 @@ func runCancel(ctx context.Context, r *request) (any, error) {
 			return nil, err
 		}
 		c, err := tx.RequestControl(run.ID, "cancel")
-		if err != nil || live || !waits(run.State) {
+		if err != nil || live || !waits(run) {
 			return c, err
 		}
 		return c, endWaiting(tx, run, c)
@@ -133,7 +133,7 @@ func endWaiting(tx *runstore.Tx, run *runstore.Run, c *runstore.Control) error {
 
 // mayRetry says what stands against another attempt.
 func mayRetry(v *runstore.View, run *runstore.Run, live bool) error {
-	if !run.State.Terminal() && (live || !waits(run.State)) {
+	if !run.State.Terminal() && (live || !waits(run)) {
 		return refusal.New(refusal.CodeRunActive, fmt.Sprintf("wait for it, or end it with `greatminds run cancel %s`", run.ID),
 			"run %s is still at work (%s)", run.ID, run.State)
 	}
@@ -178,7 +178,10 @@ func otherControl(run *runstore.Run, kind string) error {
 		"control %s (%s) of run %s is still %s", c.ID, c.Kind, run.ID, c.Status)
 }
 
-func waits(s runstore.State) bool { return s == runstore.WaitingInput || s == runstore.WaitingAuth }
+// waits tells whether a run waits for a person, with its processes proven gone.
+func waits(run *runstore.Run) bool {
+	return run.Process == nil && (run.State == runstore.WaitingInput || run.State == runstore.WaitingAuth)
+}
 
 func openResult(r *runstore.Result) bool {
 	return r.Status == "received" || r.Status == "applying" || r.Status == "needs_recovery"

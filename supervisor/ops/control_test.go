@@ -55,6 +55,14 @@ func TestCancel(t *testing.T) {
 	delete(w.live, r.id)
 	_, err = w.operate("run.cancel", ops.RunArgs{Run: r.id})
 	must(t, err)
+	if run := w.env.Store.View().Run(r.id); run.State != runstore.WaitingInput || run.Control.Status != "pending" {
+		t.Fatalf("a run whose process may live became %s, control %+v", run.State, run.Control)
+	}
+	w.update(func(tx *runstore.Tx) error {
+		return tx.EditRun(r.id, func(run *runstore.Run) { run.Process = nil })
+	})
+	_, err = w.operate("run.cancel", ops.RunArgs{Run: r.id})
+	must(t, err)
 	v := w.env.Store.View()
 	if run := v.Run(r.id); run.State != runstore.Cancelled || run.Reason != "operator_cancelled" || run.Control.Status != "completed" {
 		t.Fatalf("got %s %s, control %+v", run.State, run.Reason, run.Control)
@@ -102,6 +110,12 @@ func TestControlsThatAreRefused(t *testing.T) {
 		"cancel ended":     {"run.cancel", func(w *world) run { return w.claim(ended...) }, refusal.CodeRunEnded, "completed"},
 		"retry at work":    {"run.retry", func(w *world) run { return w.running() }, refusal.CodeRunActive, "running"},
 		"retry asks now":   {"run.retry", func(w *world) run { r := w.running(); w.move(r, runstore.WaitingInput); return r }, refusal.CodeRunActive, "waiting_input"},
+		"retry of what may still live": {"run.retry", func(w *world) run {
+			r := w.running()
+			w.move(r, runstore.WaitingInput)
+			delete(w.live, r.id)
+			return r
+		}, refusal.CodeRunActive, "waiting_input"},
 		"retry superseded": {"run.retry", func(w *world) run { r := w.claim(ended...); w.claim(ended...); return r }, refusal.CodeRunSuperseded, "came after"},
 		"retry with result": {"run.retry", func(w *world) run {
 			r := w.running()
