@@ -121,10 +121,13 @@ func (c *core) close(ctx context.Context) error {
 	return errors.Join(c.store.Close(ctx), c.lease.release())
 }
 
-// recover brings everything that an earlier process left to a known state: commands, runs,
-// half-applied results. It must end before anything new is started.
+// recover brings everything that an earlier process left to a known state: commands, an
+// operator's half-done changes of tasks, runs, half-applied results. It must end before anything new is started.
 func (c *core) recover(ctx context.Context) error {
 	if err := c.commands.Recover(ctx); err != nil {
+		return err
+	}
+	if err := c.tree.FinishChanges(ctx); err != nil {
 		return err
 	}
 	if err := recoverRuns(ctx, c); err != nil {
