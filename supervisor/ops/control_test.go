@@ -105,11 +105,11 @@ func TestControlsThatAreRefused(t *testing.T) {
 		code  refusal.Code
 		names string
 	}{
-		"cancel unknown":   {"run.cancel", func(w *world) run { return run{id: "nope"} }, refusal.CodeRunUnknown, "nope"},
-		"retry unknown":    {"run.retry", func(w *world) run { return run{id: "nope"} }, refusal.CodeRunUnknown, "nope"},
-		"cancel ended":     {"run.cancel", func(w *world) run { return w.claim(ended...) }, refusal.CodeRunEnded, "completed"},
-		"retry at work":    {"run.retry", func(w *world) run { return w.running() }, refusal.CodeRunActive, "running"},
-		"retry asks now":   {"run.retry", func(w *world) run { r := w.running(); w.move(r, runstore.WaitingInput); return r }, refusal.CodeRunActive, "waiting_input"},
+		"cancel unknown": {"run.cancel", func(w *world) run { return run{id: "nope"} }, refusal.CodeRunUnknown, "nope"},
+		"retry unknown":  {"run.retry", func(w *world) run { return run{id: "nope"} }, refusal.CodeRunUnknown, "nope"},
+		"cancel ended":   {"run.cancel", func(w *world) run { return w.claim(ended...) }, refusal.CodeRunEnded, "completed"},
+		"retry at work":  {"run.retry", func(w *world) run { return w.running() }, refusal.CodeRunActive, "running"},
+		"retry asks now": {"run.retry", func(w *world) run { r := w.running(); w.move(r, runstore.WaitingInput); return r }, refusal.CodeRunActive, "waiting_input"},
 		"retry of what may still live": {"run.retry", func(w *world) run {
 			r := w.running()
 			w.move(r, runstore.WaitingInput)
