@@ -86,7 +86,9 @@ func TestATaskChangedSinceItsDiscoveryIsNotClaimedAsItWas(t *testing.T) {
 		runs   int
 	}{
 		{"edited", func(path string) error { return replaceText(path, "title: Sample task", "title: Another task") }, 1},
-		{"moved", func(path string) error { return os.Rename(path, filepath.Join(filepath.Dir(path), "../feature_test", filepath.Base(path))) }, 0},
+		{"moved", func(path string) error {
+			return os.Rename(path, filepath.Join(filepath.Dir(path), "../feature_test", filepath.Base(path)))
+		}, 0},
 		{"deleted", os.Remove, 0},
 		{"spoilt", func(path string) error { return replaceText(path, "blocks: []", "blocks: [") }, 0},
 	} {
