@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"greatminds/contract"
@@ -203,8 +204,8 @@ func checkPreview(limit int) error {
 }
 
 func checkReason(reason string) error {
-	if n := len([]rune(reason)); n == 0 || n > 1000 {
-		return refusal.New(refusal.CodeUsage, "say in 1 to 1000 characters what you found", "a reason of %d characters was given", n)
+	if n := len([]rune(reason)); strings.TrimSpace(reason) == "" || n > 1000 {
+		return refusal.New(refusal.CodeUsage, "say in 1 to 1000 characters what you found", "the reason %.20q of %d characters says nothing, or too much", reason, n)
 	}
 	return nil
 }

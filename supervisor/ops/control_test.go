@@ -168,8 +168,10 @@ func TestCommandResolve(t *testing.T) {
 	_, err = w.operate("run.command-resolve", ops.ResolveArgs{Request: "none", Reason: "looked"})
 	wants(t, err, refusal.CodeCommandReceipt, 1)
 	w.command(r, "left", "needs_recovery")
-	_, err = w.operate("run.command-resolve", ops.ResolveArgs{Request: "left"})
-	wants(t, err, refusal.CodeUsage, 2)
+	for _, nothing := range []string{"", " \n", strings.Repeat("x", 1001)} {
+		_, err = w.operate("run.command-resolve", ops.ResolveArgs{Request: "left", Reason: nothing})
+		wants(t, err, refusal.CodeUsage, 2)
+	}
 	data, err := w.operate("run.command-resolve", ops.ResolveArgs{Request: "left", Reason: "looked"})
 	must(t, err)
 	if field[string](t, data, "status") != "resolved" || field[string](t, data, "resolution") != "looked" || field[float64](t, data, "resolved_at") == 0 {
