@@ -138,7 +138,7 @@ func TestAuthentication(t *testing.T) {
 		got, _ := handshake(t, key, step{"initialize", plainAgent}, step{"authenticate", `!{"code":-32000,"message":"login"}`})
 		wantKind(t, got.err, transport.AuthRequired, transport.PhaseAuthenticate)
 	})
-	t.Run("a login that nobody finishes", func(t *testing.T) { // E-023
+	t.Run("E-023 a login that nobody finishes", func(t *testing.T) {
 		got, _ := handshake(t, func(o *transport.Options) { o.AuthMethod, o.RequestTimeout = "key", 50*time.Millisecond },
 			step{"initialize", plainAgent}, step{"authenticate", ""})
 		wantKind(t, got.err, transport.Timeout, transport.PhaseAuthenticate)

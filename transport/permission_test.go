@@ -186,6 +186,32 @@ func TestWhatTheHandlerIsAsked(t *testing.T) {
 	ends(t, receive(t, done), "end_turn")
 }
 
+// E-067
+func TestTheLargestQuestionIsAskedAndALargerOneRefused(t *testing.T) {
+	for size, want := range map[int]string{transport.MaxPermissionBytes: "ok", transport.MaxPermissionBytes + 1: "error -32602"} {
+		p := newPeer(t)
+		asked := 0
+		p.options.Handler = &recorder{answer: func(context.Context, transport.PermissionRequest) transport.PermissionAnswer {
+			asked++
+			return transport.PermissionAnswer{OptionID: "ok"}
+		}}
+		_, m, done := p.turn(context.Background())
+		head, tail := `"sessionId":"s1","toolCall":{"toolCallId":"t1","rawInput":"`, `"},"options":`+offered
+		p.question("1", head+strings.Repeat("x", size-len("{}")-len(head)-len(tail))+tail)
+		if got := p.answer("1"); got != want {
+			t.Errorf("a question of %d bytes was answered %s, want %s", size, got, want)
+		}
+		p.reply(m, `{"stopReason":"end_turn"}`)
+		ends(t, receive(t, done), "end_turn")
+		if (asked == 1) != (want == "ok") {
+			t.Errorf("a question of %d bytes was put to the handler %d times", size, asked)
+		}
+	}
+	if transport.MaxPermissionBytes != 262144 {
+		t.Errorf("the limit is %d bytes", transport.MaxPermissionBytes)
+	}
+}
+
 // E-229
 func TestWithoutHandlerTheNeedForInputIsReported(t *testing.T) {
 	p := newPeer(t)
