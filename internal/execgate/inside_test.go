@@ -17,6 +17,31 @@ import (
 	"greatminds/internal/refusal"
 )
 
+// What a tool wrote is kept however late its readers come to run: git's silence would be an
+// answer, and a wrong one.
+func TestToolOutputIsKeptByReadersThatComeTooLate(t *testing.T) {
+	var ours, theirs []*os.File
+	for range 4 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours, theirs = append(ours, r), append(theirs, w)
+	}
+	run := &toolRun{ours: ours, stdout: &capture{limit: 100}, stderr: &capture{limit: 4}, pumps: make(chan struct{})}
+	close(run.pumps) // their deadline came before they read anything
+	for i, text := range map[int]string{1: "out", 2: "error"} {
+		if _, err := theirs[i].WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run.close()
+	if string(run.stdout.data) != "out" || string(run.stderr.data) != "erro" || run.stdout.over || !run.stderr.over {
+		t.Errorf("got %q and %q, cut %v and %v", run.stdout.data, run.stderr.data, run.stdout.over, run.stderr.over)
+	}
+	closeFiles(theirs)
+}
+
 func TestReleaseBelowTheFloorIsRefusedByName(t *testing.T) {
 	for _, c := range []struct {
 		release string
