@@ -40,7 +40,7 @@ func TestARunIsPublishedAfterItsDocuments(t *testing.T) {
 	steps := h.disk.Steps()
 	h.open()
 	run := run0(h.d.store.View())
-	must(t, h.d.catalogAndClose(t))
+	h.shut()
 	claim := slices.IndexFunc(steps, publishes)
 	if run == nil || claim < 0 {
 		t.Fatalf("got run %v, published at step %d", run, claim)
@@ -68,11 +68,12 @@ func TestARunIsPublishedAfterItsDocuments(t *testing.T) {
 	}
 }
 
-// catalogAndClose gives back a daemon that was opened and never run.
-func (d *Daemon) catalogAndClose(t *testing.T) error {
-	t.Helper()
-	d.catalog.Close()
-	return d.close(context.WithoutCancel(t.Context()))
+// shut gives back a daemon that was opened and never run.
+func (h *house) shut() {
+	h.t.Helper()
+	h.d.catalog.Close()
+	must(h.t, h.d.close(context.WithoutCancel(h.t.Context())))
+	h.d = nil
 }
 
 // A task that is changed between its discovery and its claim is claimed as it then is, or not at
@@ -110,7 +111,7 @@ func TestATaskChangedSinceItsDiscoveryIsNotClaimedAsItWas(t *testing.T) {
 			must(t, fault)
 			h.open()
 			runs := h.d.store.View().Runs()
-			must(t, h.d.catalogAndClose(t))
+			h.shut()
 			if !changed || len(runs) != c.runs {
 				t.Fatalf("changed %v, then %d runs, want %d", changed, len(runs), c.runs)
 			}

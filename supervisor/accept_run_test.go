@@ -127,6 +127,45 @@ func TestAnAgentStartsInAReadyWorkspaceWithItsAssignment(t *testing.T) {
 	}
 }
 
+// Inside its turn a run can ask for its assignment again, with the fields that a decision takes
+// and those that the daemon fills.
+//
+// E-171
+func TestARunReadsItsContractAgain(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, untilReleased+`{"end_turn":"p"}`, "", "")
+	l.start(t)
+	l.marked(t, "ready")
+	env := l.agentEnv(t)
+	code, out, stderr := l.attempt(append(l.env(), "GREATMINDS_PROJECT_DIR="+l.project, "GREATMINDS_RUN_ID="+env["GREATMINDS_RUN_ID"],
+		"GREATMINDS_RUN_TOKEN="+env["GREATMINDS_RUN_TOKEN"]), "run", "contract")
+	if code != 0 {
+		t.Fatalf("got %d, %s", code, stderr)
+	}
+	var doc struct {
+		RunID     string `json:"run_id"`
+		TaskID    string `json:"task_id"`
+		Task      map[string]any
+		Decision  map[string][]string `json:"decision_payload_fields"`
+		Generated map[string][]string `json:"generated_block_fields"`
+	}
+	must(t, json.Unmarshal([]byte(out), &doc))
+	if doc.RunID != env["GREATMINDS_RUN_ID"] || doc.TaskID != l.task || doc.Task["title"] != "Sample task" {
+		t.Errorf("run %q, task %q, %v", doc.RunID, doc.TaskID, doc.Task)
+	}
+	for decision, field := range map[string]string{"handoff": "to_queue", "blocked": "dependencies", "needs_input": "question", "no_change": "reason"} {
+		if !slices.Contains(doc.Decision[decision], field) {
+			t.Errorf("a decision of kind %s takes %v, want %s among them", decision, doc.Decision[decision], field)
+		}
+	}
+	for block, field := range map[string]string{"implementation": "closed_by", "tests": "closed_at", "review": "reviewed_by"} {
+		if !slices.Contains(doc.Generated[block], field) {
+			t.Errorf("in a block of kind %s the daemon fills %v, want %s among them", block, doc.Generated[block], field)
+		}
+	}
+	l.release(t, "go")
+}
+
 // A login is the operator's: the daemon selects the method that was configured, or none, and
 // supplies nothing else.
 //
