@@ -29,7 +29,7 @@ var (
 var stopLadder = execgate.Grace{Term: 2 * time.Second, Kill: 5 * time.Second}
 
 // execution is one run while this process drives it. Only its own goroutine writes to it, but
-// for the members below mu and the atomics.
+// for the member below mu and the atomics.
 type execution struct {
 	run     *runstore.Run
 	token   runstore.Token
@@ -38,7 +38,7 @@ type execution struct {
 	agent   contract.Agent
 	began   time.Time
 	stop    context.CancelCauseFunc
-	ended   chan struct{}
+	ended   chan struct{} // closed when nobody drives the run any more
 
 	workspace   string
 	document    brief.Document
@@ -52,10 +52,9 @@ type execution struct {
 	session     *transport.Session
 	outcome     outcome
 
-	asking        atomic.Int32 // questions that wait for the operator now
-	askedTooLong  atomic.Bool  // a question was not answered in time
-	promptStarted atomic.Bool
-	activity      chan struct{} // something worth sampling happened
+	askedTooLong atomic.Bool           // a question was not answered in time
+	unrecorded   atomic.Pointer[error] // the first observation that the store did not take
+	activity     chan struct{}         // the agent said something; holds one notice
 
 	mu         sync.Mutex
 	promptEnds time.Time
@@ -64,6 +63,7 @@ type execution struct {
 // outcome gathers what the run's durable outcome will say.
 type outcome struct {
 	contextBytes    int64
+	prompted        bool // the first prompt may have been sent
 	reserved        int64
 	sessionReserved int64
 	stopReason      string
@@ -116,11 +116,14 @@ func (e *execution) closePipes() {
 	}
 }
 
-// Update counts what the agent says; the transport keeps the counters.
-func (e *execution) Update(u transport.Update) error {
+// Update notes that the agent said something; the transport keeps the counters.
+func (e *execution) Update(transport.Update) error {
 	select {
 	case e.activity <- struct{}{}:
-	default:
+	default: // a notice is already waiting
+	}
+	if err := e.unrecorded.Load(); err != nil {
+		return *err
 	}
 	return nil
 }
@@ -133,8 +136,6 @@ type handler struct {
 
 // Permission asks policy and operator, and remembers a question that nobody answered in time.
 func (h handler) Permission(ctx context.Context, r transport.PermissionRequest) transport.PermissionAnswer {
-	h.asking.Add(1)
-	defer h.asking.Add(-1)
 	answered := h.d.broker.Ask(ctx, permission.Asked{Run: h.run, Policy: h.binding.Permission, Workspace: h.workspace,
 		SessionID: r.SessionID, PromptEnds: h.promptEndsAt(), Secrets: h.secrets, Request: r})
 	if answered.TimedOut {

@@ -193,7 +193,8 @@ func (d *Daemon) recordEnd(ctx context.Context, e *execution, end *ending) error
 		if err := permission.CloseRun(tx, run.ID, permission.RunClosed); err != nil {
 			return err
 		}
-		out := e.outcomeRecord(stats, elapsed)
+		out, took := e.outcomeRecord(stats), elapsed.Seconds()
+		out.ElapsedSeconds = &took
 		protocol, err := e.protocolRecord(run, stats, settled, epoch(tx.Now()))
 		if err != nil {
 			return err

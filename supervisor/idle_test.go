@@ -10,6 +10,7 @@ import (
 
 // E-200
 func TestAnIdleDaemonRests(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, plan{steps: talking + `{"end_turn":"p"}`})
 	h.task("feature_dev", taskID)
 	for i := 2; i <= 200; i++ {

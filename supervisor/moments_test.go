@@ -42,12 +42,11 @@ var moments = []moment{
 		commands: "commands: {slow: {argv: [sleep, \"60\"], roles: [DEVELOPER]}}\n"}, reach: func(h *house) {
 		h.until("the command runs", func(v *runstore.View) bool { c := v.Command("one"); return c != nil && c.Status == "running" })
 	}},
-	{name: "unanswered", plan: plan{steps: asking, binding: ", timeout_seconds: 1"}, rests: true, reach: func(h *house) {
-		h.until("the question is over", func(v *runstore.View) bool {
-			r := last(v)
-			return r != nil && r.State == runstore.WaitingInput && r.Process == nil && len(v.OpenPermissions()) == 0
-		})
-		h.left(last(h.d.store.View()).ID)
+	{name: "question of an earlier daemon", plan: plan{steps: asking}, rests: true, reach: func(h *house) {
+		h.asked()
+		must(h.t, h.end())
+		h.start()
+		h.inState(runstore.WaitingInput)
 	}},
 	{name: "login", plan: plan{steps: waiting, agent: ", required_env: [NOBODY_SETS_THIS]"}, rests: true, reach: func(h *house) { h.inState(runstore.WaitingAuth) }},
 	{name: "completed", plan: plan{steps: talking + `{"end_turn":"p"}`}, rests: true, reach: func(h *house) { h.inState(runstore.Completed) }},

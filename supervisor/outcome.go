@@ -3,31 +3,30 @@ package supervisor
 import (
 	"encoding/json"
 	"errors"
-	"time"
 
 	"greatminds/runstore"
 	"greatminds/transport"
 )
 
-func (e *execution) outcomeRecord(s transport.Stats, elapsed time.Duration) *runstore.Outcome {
-	started, active := e.promptStarted.Load(), s.PrePromptActivity
-	seconds := elapsed.Seconds()
-	o := &runstore.Outcome{ContextBytes: &e.outcome.contextBytes, Updates: &s.Updates, PromptStarted: &started,
-		PrePromptActivity: &active, SessionStrategy: e.outcome.strategy, InputBytesReserved: &e.outcome.reserved,
-		SessionInputBytesReserved: &e.outcome.sessionReserved, ElapsedSeconds: &seconds, ErrorType: e.outcome.errorType,
-		ErrorCode: e.outcome.errorCode, AuthenticationMethod: e.outcome.authMethod, Extra: runstore.Members{}}
-	if e.outcome.stopReason != "" {
-		o.StopReason = &e.outcome.stopReason
+// outcomeRecord is what is known of a run's outcome, at its end or while it goes on.
+func (e *execution) outcomeRecord(s transport.Stats) *runstore.Outcome {
+	c := e.outcome // what is published never changes
+	o := &runstore.Outcome{ContextBytes: &c.contextBytes, Updates: &s.Updates, PromptStarted: &c.prompted,
+		PrePromptActivity: &s.PrePromptActivity, SessionStrategy: c.strategy, InputBytesReserved: &c.reserved,
+		SessionInputBytesReserved: &c.sessionReserved, ErrorType: c.errorType,
+		ErrorCode: c.errorCode, AuthenticationMethod: c.authMethod, Extra: runstore.Members{}}
+	if c.stopReason != "" {
+		o.StopReason = &c.stopReason
 	}
 	if !s.LastActivity.IsZero() {
 		at := epoch(s.LastActivity)
 		o.LastActivityAt = &at
 	}
-	if e.outcome.inputBudget != nil {
-		o.InputBudget = raw(e.outcome.inputBudget)
+	if c.inputBudget != nil {
+		o.InputBudget = raw(c.inputBudget)
 	}
-	if e.outcome.what != "" {
-		o.Extra["error_what"] = raw(e.outcome.what)
+	if c.what != "" {
+		o.Extra["error_what"] = raw(c.what)
 	}
 	if skipped := counted(s); skipped != nil {
 		o.Extra["protocol_counts"] = raw(skipped)

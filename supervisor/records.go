@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -145,10 +146,43 @@ func text(s *string) string {
 	return *s
 }
 
-// observe records a boundary that the transport has seen. A failed store ends the run elsewhere.
+// observe records a boundary that the transport has seen. One that cannot be recorded fails the
+// turn: nothing counts as processed that was not observed. E-670.
 func (d *Daemon) observe(e *execution, s transport.Stage) {
 	if err := d.step("walk."+string(s), func() error { return d.stage(context.Background(), e, string(s)) }); err != nil {
+		e.unrecorded.CompareAndSwap(nil, &err)
 		d.log.Error("stage not recorded", "run_id", e.run.ID, "stage", s, "err", err)
+	}
+}
+
+// sampleEvery is the shortest time between two durable samples of a turn.
+const sampleEvery = 5 * time.Second
+
+// sample makes what was counted of a turn durable while it goes on, at a bounded rate, so that a
+// crash loses the last seconds only. It returns when ctx ends.
+func (d *Daemon) sample(ctx context.Context, e *execution) {
+	pause := time.NewTimer(sampleEvery)
+	defer pause.Stop()
+	for {
+		select {
+		case <-e.activity:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return
+		}
+		counted := e.outcomeRecord(e.session.Stats())
+		err := d.update(ctx, func(tx *runstore.Tx) error {
+			return tx.EditRun(e.run.ID, func(r *runstore.Run) { r.Outcome = counted })
+		})
+		if err != nil {
+			// The next sample, or the end, says it all again.
+			d.log.Warn("turn not sampled", "run_id", e.run.ID, "err", err)
+		}
+		pause.Reset(sampleEvery)
 	}
 }
 
@@ -203,35 +237,45 @@ func (d *Daemon) recordSession(ctx context.Context, e *execution) error {
 }
 
 // reserveInput debits the prompt's bytes before it is sent; the debit stands when the send's
-// outcome is unknown. Spec: "Bounded client input".
+// outcome is unknown, and so does that a prompt was started. Spec: "Bounded client input".
 func (d *Daemon) reserveInput(ctx context.Context, e *execution) (ending, bool) {
-	n, limit := int64(len(e.prompt)), int64(e.binding.MaxSessionInputBytes)
-	used := d.sessionInput(e)
-	if used+n > limit {
-		e.outcome.inputBudget = map[string]any{"budget": "session", "limit_bytes": limit, "used_bytes": used, "requested_bytes": n}
-		return e.failed(inputBudget, "InputBudgetExceeded", refusal.New(refusal.CodePromptTooLarge,
-			"raise max_session_input_bytes of binding "+e.binding.ID+", or set `session: new`",
-			"the session has taken %d bytes, %d more would pass its limit of %d", used, n, limit)), false
-	}
-	e.outcome.reserved, e.outcome.sessionReserved = n, used+n
+	n, limit, session := int64(len(e.prompt)), int64(e.binding.MaxSessionInputBytes), e.session.ID()
 	offset := time.Since(e.began)
+	var used int64
 	err := d.update(ctx, func(tx *runstore.Tx) error {
+		if used = sessionInput(tx.View, e, session); used+n > limit {
+			return errBudget
+		}
 		err := tx.Reserve(e.run.ID, "first-prompt", runstore.Reservation{RequestedBytes: n, UsedBytes: used + n, LimitBytes: limit})
 		if err != nil {
 			return err
 		}
+		e.outcome.reserved, e.outcome.sessionReserved, e.outcome.prompted = n, used+n, true
+		begun := e.outcomeRecord(e.session.Stats())
+		if err := tx.EditRun(e.run.ID, func(r *runstore.Run) { r.Outcome = begun }); err != nil {
+			return err
+		}
 		return tx.Stage(e.run.ID, "first_prompt_started", offset)
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, errBudget):
+		e.outcome.inputBudget = map[string]any{"budget": "session", "limit_bytes": limit, "used_bytes": used, "requested_bytes": n}
+		return e.failed(inputBudget, "InputBudgetExceeded", refusal.New(refusal.CodePromptTooLarge,
+			"raise max_session_input_bytes of binding "+e.binding.ID+", or set `session: new`",
+			"the session has taken %d bytes, %d more would pass its limit of %d", used, n, limit)), false
+	case err != nil:
+		e.outcome.reserved, e.outcome.sessionReserved, e.outcome.prompted = 0, 0, false
 		return storeFailed(err), false
 	}
-	e.promptStarted.Store(true)
 	return ending{}, true
 }
 
+// errBudget says that a prompt would pass the input limit of its session.
+var errBudget = errors.New("the session takes no more input")
+
 // sessionInput sums what was already sent to the session by earlier runs.
-func (d *Daemon) sessionInput(e *execution) int64 {
-	v, session, total := d.store.View(), e.session.ID(), int64(0)
+func sessionInput(v *runstore.View, e *execution, session string) int64 {
+	total := int64(0)
 	for _, r := range v.RunsOfTask(e.run.TaskID) {
 		if r.SessionID == nil || *r.SessionID != session || r.AgentSHA256 != e.run.AgentSHA256 || r.Workspace != e.workspace {
 			continue

@@ -8,6 +8,7 @@ import (
 
 	"greatminds/internal/durable"
 	"greatminds/internal/durable/faultdisk"
+	"greatminds/internal/refusal"
 	"greatminds/runstore"
 )
 
@@ -20,6 +21,7 @@ func journalWrites(s durable.Step) bool {
 
 // A result that waits to be tried again, and is then given up, must not keep the loop awake.
 func TestAResultThatWasGivenUpLeavesNothingToWaitFor(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, plan{steps: talking + noChange + `{"wait_file":"go","within_ms":60000},{"end_turn":"p"}`})
 	h.task("feature_dev", taskID)
 	h.start()
@@ -38,6 +40,7 @@ func TestAResultThatWasGivenUpLeavesNothingToWaitFor(t *testing.T) {
 // A full disk is waited out: nothing spins, nothing ends the daemon, and what was to be recorded
 // is recorded once there is room.
 func TestAFullDiskIsWaitedOut(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, plan{steps: talking + noChange + `{"wait_file":"go","within_ms":60000},{"end_turn":"p"}`})
 	h.task("feature_dev", taskID)
 	h.start()
@@ -56,4 +59,79 @@ func TestAFullDiskIsWaitedOut(t *testing.T) {
 		t.Errorf("got run %s (%s), outcome %+v", r.State, r.Reason, r.Outcome)
 	}
 	must(t, h.end())
+}
+
+// A store that can be written no more ends the daemon, which leaves nothing running; the next one
+// goes on from what was acknowledged. E-167, E-240
+func TestAStoreThatFailsEndsTheDaemonAndNothingElse(t *testing.T) {
+	t.Parallel()
+	for name, when := range map[string]func(h *house){
+		"in the turn":         func(h *house) { h.prompted() },
+		"at the end of a run": func(h *house) { h.prompted(); h.release() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t, plan{steps: waiting})
+			h.task("feature_dev", taskID)
+			h.start()
+			when(h)
+			h.disk.Plan(faultdisk.On(func(s durable.Step) bool { return strings.Contains(s.Path, "/.runtime/") }, faultdisk.FailFrom(1, errNoSpace)))
+			err := h.operator("run.pause", nil)
+			if err == nil {
+				t.Fatal("a store that cannot be written took a pause")
+			}
+			select {
+			case <-h.ended:
+			case <-h.limit().Done():
+				t.Fatal("the daemon goes on without a store")
+			}
+			if r, ok := refusal.Find(h.end()); !ok || r.Code != refusal.CodeStoreFailed || r.Status() != refusal.Storage {
+				t.Errorf("the daemon ended with %v", h.err)
+			}
+			h.nobody()
+			h.disk.Heal()
+			must(t, h.once())
+			h.atRest()
+			if r := last(h.read()); !r.State.Terminal() {
+				t.Errorf("after the restart the run is %s (%s)", r.State, r.Reason)
+			}
+		})
+	}
+}
+
+// A claim, an observation or an end that finds no room must not cost the other agents their turn.
+func TestADaemonLivesThroughAFullDiskAtEachCommit(t *testing.T) {
+	t.Parallel()
+	for n := 1; ; n++ {
+		h := newHouse(t, plan{steps: talking + noChange + `{"end_turn":"p"}`})
+		h.task("feature_dev", taskID)
+		h.open()
+		h.disk.Plan(faultdisk.On(journalWrites, faultdisk.FailAt(n, errNoSpace)))
+		h.run()
+		v := h.until("the run has ended", func(v *runstore.View) bool {
+			r := last(v)
+			return r != nil && r.State.Terminal() && len(v.OpenResults()) == 0
+		})
+		h.left(last(v).ID)
+		must(t, h.end())
+		h.atRest()
+		if !h.disk.Reached() {
+			t.Logf("%d commits were made to fail", n-1)
+			return
+		}
+	}
+}
+
+// E-053 E-054
+func TestAQuestionThatNobodyAnswersLeavesAHold(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, plan{steps: asking, binding: ", timeout_seconds: 5"})
+	h.task("feature_dev", taskID)
+	h.start()
+	h.asked()
+	h.until("the question is over", func(v *runstore.View) bool { return len(v.OpenPermissions()) == 0 && last(v).Process == nil })
+	h.left(last(h.d.store.View()).ID)
+	if r := last(h.d.store.View()); r.State != runstore.WaitingInput || r.Reason != permissionRequired {
+		t.Errorf("got %s (%s)", r.State, r.Reason)
+	}
+	h.sane()
 }

@@ -126,6 +126,15 @@ func (d *Daemon) promptTurn(ctx context.Context, e *execution) ending {
 	if deadline, ok := prompt.Deadline(); ok {
 		e.setPromptEnds(deadline)
 	}
-	turn, err := e.session.Prompt(prompt, e.prompt)
+	turn, err := d.sampled(ctx, e, func() (transport.Turn, error) { return e.session.Prompt(prompt, e.prompt) })
 	return e.turnEnded(ctx, turn, err)
+}
+
+// sampled runs a turn, and samples it beside.
+func (d *Daemon) sampled(ctx context.Context, e *execution, turn func() (transport.Turn, error)) (transport.Turn, error) {
+	ctx, rest := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() { defer close(ended); d.sample(ctx, e) }()
+	defer func() { rest(); <-ended }()
+	return turn()
 }

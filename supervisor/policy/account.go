@@ -22,10 +22,10 @@ type AccountVerdict struct {
 	SourceRun string
 }
 
-// Account judges one account by all of its runs.
+// Account judges one account by all of its runs, in the order of their claims.
 //
-// Failures after the newest startup_ready_at form the streak; the last of them ends the delay's
-// start. A run without the marker resets nothing. Spec: "Shared account startup backoff".
+// Failures after the newest startup_ready_at form the streak; the end of the last of them starts
+// the delay. A run without the marker resets nothing. Spec: "Shared account startup backoff".
 func Account(runs []AccountRun, initial, max time.Duration, now time.Time) AccountVerdict {
 	var ready time.Time
 	for _, r := range runs {
@@ -43,15 +43,15 @@ func Account(runs []AccountRun, initial, max time.Duration, now time.Time) Accou
 			continue
 		}
 		v.Failures++
-		if !r.EndedAt.Before(last) {
+		// One that ended before the clock was set back must not hide those that came after.
+		if !r.EndedAt.Before(last) || last.Sub(now) > skew {
 			last, v.SourceRun = r.EndedAt, r.RunID
 		}
 	}
 	if v.Failures == 0 {
 		return v
 	}
-	delay := Backoff(v.Failures, initial, max)
-	if next := NotLater(last.Add(delay), now, delay); now.Before(next) {
+	if next := Until(last, Backoff(v.Failures, initial, max), now); now.Before(next) {
 		v.Hold, v.NextAt = AccountBackoff, next
 	}
 	return v

@@ -174,8 +174,7 @@ func progressVerdict(v Verdict, last Attempt, c Candidate, l Limits, now time.Ti
 
 func after(v Verdict, last Attempt, delay time.Duration, hold, dispatch Reason, now time.Time) Verdict {
 	v.RetryOf = last.RunID
-	next := NotLater(last.EndedAt.Add(delay), now, delay)
-	if now.Before(next) {
+	if next := Until(last.EndedAt, delay, now); now.Before(next) {
 		v.Hold, v.NextAt = hold, next
 		return v
 	}
@@ -195,13 +194,17 @@ func Backoff(failures int, initial, max time.Duration) time.Duration {
 	return initial << doublings
 }
 
-// NotLater keeps a wall-clock deadline within one full delay from now, so that a clock set
-// back never makes a wait longer than its configured maximum.
-func NotLater(deadline, now time.Time, delay time.Duration) time.Time {
-	if bound := now.Add(delay); deadline.After(bound) {
-		return bound
+// skew is how far two readings of one clock may seem to run backward without meaning anything.
+const skew = time.Second
+
+// Until is when a delay after an ended run is over. Where the run ended in what is now the future,
+// the clock was set back and nobody knows how much time has passed: then it is over at once, since
+// a bound that moved along with the clock would be waited for until the clock has caught up.
+func Until(ended time.Time, delay time.Duration, now time.Time) time.Time {
+	if ended.Sub(now) > skew {
+		return now
 	}
-	return deadline
+	return ended.Add(delay)
 }
 
 func startupFailures(history []Attempt, revision string) int {

@@ -138,20 +138,46 @@ func TestAccountBackoff(t *testing.T) {
 	}
 }
 
+// waited lets time go by as the daemon does, from one next time to the other, and returns how long
+// that took in all. It gives up after a day.
+func waited(from time.Time, next func(time.Time) time.Time) time.Duration {
+	now := from
+	for now.Sub(from) < 24*time.Hour {
+		at := next(now)
+		if !now.Before(at) {
+			break
+		}
+		now = at
+	}
+	return now.Sub(from)
+}
+
 func TestNoClockJumpMakesAWaitLongerThanItsMaximum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		failures := rapid.IntRange(1, 40).Draw(t, "failures")
 		jump := time.Duration(rapid.Int64Range(-86400, 86400).Draw(t, "jump")) * time.Second
-		at := t0.Add(jump)
-		history := make([]policy.Attempt, failures)
+		after := time.Duration(rapid.Int64Range(0, 60).Draw(t, "after")) * time.Second
+		from := t0.Add(after + jump)
+		history, runs := make([]policy.Attempt, failures), make([]policy.AccountRun, failures)
 		for i := range history {
-			history[i] = failedStart(t0)
+			history[i], runs[i] = failedStart(t0), policy.AccountRun{EndedAt: t0, Failed: true}
 		}
 		l := limits
 		l.MaxStartupRetries = 50
-		v := policy.Repeat(history, now, l, at)
-		if v.Hold == policy.RetryBackoff && v.NextAt.Sub(at) > l.RetryMax {
-			t.Fatalf("wait of %v after %d failures and a jump of %v", v.NextAt.Sub(at), failures, jump)
+		if took := waited(from, func(at time.Time) time.Time { return policy.Repeat(history, now, l, at).NextAt }); took > l.RetryMax+time.Second {
+			t.Fatalf("a retry waited %v after %d failures and a jump of %v", took, failures, jump)
+		}
+		if took := waited(from, func(at time.Time) time.Time { return policy.Account(runs, time.Second, time.Minute, at).NextAt }); took > time.Minute+time.Second {
+			t.Fatalf("an account waited %v after %d failures and a jump of %v", took, failures, jump)
 		}
 	})
+}
+
+// E-502
+func TestAFailureAfterTheClockWasSetBackDelaysToo(t *testing.T) {
+	runs := []policy.AccountRun{{RunID: "before", EndedAt: t0.Add(2 * time.Hour), Failed: true}, {RunID: "after", EndedAt: t0, Failed: true}}
+	v := policy.Account(runs, 5*time.Second, time.Minute, t0.Add(time.Second))
+	if v.Hold != policy.AccountBackoff || v.SourceRun != "after" || !v.NextAt.Equal(t0.Add(10*time.Second)) {
+		t.Fatalf("got %+v", v)
+	}
 }
