@@ -20,7 +20,6 @@ import (
 	"greatminds/internal/execgate"
 	"greatminds/runstore"
 	"greatminds/supervisor/control"
-	"greatminds/tasks"
 )
 
 // house is a daemon that runs inside the test, over a project of its own whose disk and clock
@@ -309,7 +308,7 @@ func (h *house) operator(op string, args map[string]any) error {
 	return err
 }
 
-// judged is why a task does not run.
+// judged is why a task does not run, as `run status` tells it.
 func (h *house) judged(id tasks.ID) string {
 	h.t.Helper()
 	found, err := h.d.tree.Discover()
