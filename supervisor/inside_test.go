@@ -20,6 +20,7 @@ import (
 	"greatminds/internal/execgate"
 	"greatminds/runstore"
 	"greatminds/supervisor/control"
+	"greatminds/tasks"
 )
 
 // house is a daemon that runs inside the test, over a project of its own whose disk and clock

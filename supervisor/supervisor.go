@@ -93,12 +93,10 @@ func newDaemon(ctx context.Context, o Options) (_ *Daemon, err error) {
 	d := &Daemon{core: c, wake: make(chan struct{}, 1), live: map[runstore.RunID]*execution{}, inWork: map[string]bool{},
 		holds: map[tasks.ID]runstore.Hold{}, halt: make(chan struct{})}
 	d.broker = &permission.Broker{Store: c.store, Owner: c.owner, Now: o.Now, Log: c.log, Revision: c.revision}
-	if err = c.recover(ctx); err == nil {
-		d.catalog, err = discovery.Open(c.tree, o.Project.Runtime, c.queues(), o.Now, c.log)
-	}
-	if err != nil {
+	if err = c.recover(ctx); err != nil {
 		return nil, errors.Join(err, c.close(context.WithoutCancel(ctx)))
 	}
+	d.catalog = discovery.Open(c.tree, o.Project.Runtime, c.queues(), o.Now, c.log)
 	return d, nil
 }
 

@@ -7,7 +7,6 @@
 package discovery
 
 import (
-	"errors"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -50,12 +49,13 @@ type Catalog struct {
 	found   map[string]tasks.Found // by "<queue>/<name>"
 	dirty   map[string]event       // reported and not yet read
 	all     bool                   // look at everything
+	writing bool                   // the last sweep met a file that was being written
 	sweepAt time.Time
 }
 
 // Open starts watching the queue folders below runtime. The first [Catalog.Tasks] reads all.
-// Without a free inotify instance it sweeps every two seconds; Watching tells.
-func Open(source Source, runtime string, queues []contract.Queue, now func() time.Time, log *slog.Logger) (*Catalog, error) {
+// What the kernel does not watch is swept every two seconds; Watching tells.
+func Open(source Source, runtime string, queues []contract.Queue, now func() time.Time, log *slog.Logger) *Catalog {
 	c := &Catalog{source: source, runtime: runtime, now: now, log: log, changed: make(chan struct{}, 1),
 		found: map[string]tasks.Found{}, dirty: map[string]event{}, all: true}
 	names := make([]string, len(queues))
@@ -63,19 +63,16 @@ func Open(source Source, runtime string, queues []contract.Queue, now func() tim
 		names[i] = string(q)
 	}
 	w, err := watch(runtime, names, c.take)
-	switch {
-	case errors.Is(err, errNoInotify):
+	if err != nil {
 		log.Warn("task folders are swept instead of watched", "err", err)
-	case err != nil:
-		return nil, err
-	default:
-		c.watch = w
+		return c
 	}
-	return c, nil
+	c.watch = w
+	return c
 }
 
-// Watching tells whether the kernel reports changes.
-func (c *Catalog) Watching() bool { return c.watch != nil }
+// Watching tells whether the kernel reports all changes.
+func (c *Catalog) Watching() bool { return c.watch != nil && !c.watch.partial.Load() }
 
 // Changed receives after something may have changed. It holds one notice, however many there were.
 func (c *Catalog) Changed() <-chan struct{} { return c.changed }
@@ -130,11 +127,11 @@ func (c *Catalog) Tasks() ([]tasks.Found, error) {
 	return list, nil
 }
 
-// Waiting tells whether a file is being written at this moment and will be looked at again.
+// Waiting tells whether a file was being written at the last sweep, and will be looked at again.
 func (c *Catalog) Waiting() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.sweepAt.Sub(c.now()) <= settleAge && c.sweepAt.After(c.now())
+	return c.writing
 }
 
 func (c *Catalog) read(queue contract.Queue, name string) {
@@ -165,11 +162,11 @@ func (c *Catalog) sweep(now time.Time) error {
 			next[f.File] = old
 		}
 	}
-	c.found, c.dirty, c.all = next, map[string]event{}, false
+	c.found, c.dirty, c.all, c.writing = next, map[string]event{}, false, unsettled
 	switch {
 	case unsettled:
 		c.sweepAt = now.Add(settleAge)
-	case c.watch == nil:
+	case !c.Watching():
 		c.sweepAt = now.Add(fastSweep)
 	default:
 		c.sweepAt = now.Add(slowSweep)

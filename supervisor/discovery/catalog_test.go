@@ -1,10 +1,11 @@
 package discovery
 
 import (
-	"io"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ func (f folder) Discover() ([]tasks.Found, error) {
 	var out []tasks.Found
 	for _, q := range queues {
 		entries, err := os.ReadDir(filepath.Join(f.root, string(q)))
-		if err != nil && !os.IsNotExist(err) {
+		if err != nil && !os.IsNotExist(err) && !errors.Is(err, syscall.ENOTDIR) {
 			return nil, err
 		}
 		for _, e := range entries {
@@ -52,8 +53,7 @@ func open(t *testing.T) (*Catalog, string) {
 	for _, q := range queues {
 		must(t, os.Mkdir(filepath.Join(root, string(q)), 0o755))
 	}
-	c, err := Open(folder{root}, root, queues, time.Now, slog.New(slog.NewTextHandler(io.Discard, nil)))
-	must(t, err)
+	c := Open(folder{root}, root, queues, time.Now, slog.New(slog.DiscardHandler))
 	t.Cleanup(c.Close)
 	if !c.Watching() {
 		t.Fatal("no inotify instance: this test needs one")
@@ -166,6 +166,59 @@ func TestAnEditIsReadAgain(t *testing.T) {
 	}
 	if before[0].Revision == tasks.RevisionOf("feature_dev/a.yaml", []byte("two")) {
 		t.Fatal("the first list was changed after it was given out")
+	}
+}
+
+// A daemon that looks late must still see that a file is being written, and wait for it.
+func TestAFileBeingWrittenIsWaitedForHoweverLongAPassTakes(t *testing.T) {
+	root := t.TempDir()
+	for _, q := range queues {
+		must(t, os.Mkdir(filepath.Join(root, string(q)), 0o755))
+	}
+	now := time.Now()
+	c := Open(folder{root}, root, queues, func() time.Time { return now }, slog.New(slog.DiscardHandler))
+	t.Cleanup(c.Close)
+	f, err := os.Create(filepath.Join(root, "feature_dev", "a.yaml"))
+	must(t, err)
+	if got := files(t, c); len(got) != 0 || !c.Waiting() {
+		t.Fatalf("got %v, waiting %v", got, c.Waiting())
+	}
+	now = now.Add(time.Minute) // the pass took its time
+	if !c.Waiting() {
+		t.Fatal("the file is forgotten")
+	}
+	must(t, f.Close())
+	if got := files(t, c); len(got) != 1 || c.Waiting() {
+		t.Fatalf("got %v, waiting %v", got, c.Waiting())
+	}
+	now = now.Add(slowSweep - time.Millisecond)
+	if c.Waiting() {
+		t.Fatal("the end of a rest is taken for a file being written")
+	}
+}
+
+// A queue that the kernel does not watch is swept, and the daemon starts all the same.
+func TestAFolderThatCannotBeWatchedIsSwept(t *testing.T) {
+	root := t.TempDir()
+	must(t, os.Mkdir(filepath.Join(root, "feature_test"), 0o755))
+	must(t, os.WriteFile(filepath.Join(root, "feature_dev"), nil, 0o644)) // no folder
+	now := time.Now()
+	c := Open(folder{root}, root, queues[1:], func() time.Time { return now }, slog.New(slog.DiscardHandler))
+	t.Cleanup(c.Close)
+	if !c.Watching() {
+		t.Fatal("one good folder is not watched")
+	}
+	c.watch.addQueue("feature_dev")
+	if got := files(t, c); len(got) != 0 || c.Watching() || c.SweepAt().Sub(now) != fastSweep {
+		t.Fatalf("got %v, watching %v, next sweep in %v", got, c.Watching(), c.SweepAt().Sub(now))
+	}
+}
+
+func TestWithoutInotifyEverythingIsSwept(t *testing.T) {
+	c := Open(folder{t.TempDir()}, "/nowhere", queues, time.Now, slog.New(slog.DiscardHandler))
+	t.Cleanup(c.Close)
+	if got := files(t, c); len(got) != 0 || c.Watching() {
+		t.Fatalf("got %v, watching %v", got, c.Watching())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -23,7 +24,6 @@ const parentMask = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_ONLYDIR
 // event is one change below the watched folders. An empty File means: look at everything.
 type event struct {
 	Queue, File string
-	Gone        bool
 }
 
 // watcher reports changes in the queue folders of one project through one inotify instance.
@@ -35,41 +35,44 @@ type watcher struct {
 	fd     int
 	take   func(event)
 	pump   sync.WaitGroup
+	// partial is set once a queue folder cannot be watched.
+	partial atomic.Bool
 
 	mu      sync.Mutex // guards the order of reports: who reads them hands them on, too
 	buf     [64 << 10]byte
 	byWatch map[int32]string // watch descriptor → queue; "" is the parent folder
 }
 
-// errNoInotify says that the kernel gave no inotify instance, so that a faster sweep is needed.
-var errNoInotify = errors.New("no inotify instance is free")
-
-// watch starts watching and gives every report to take. It fails with errNoInotify where the
-// user's instances are used up.
+// watch starts watching and gives every report to take. It fails where the user's inotify
+// instances or watches are used up, and where the file system has none.
 func watch(parent string, queues []string, take func(event)) (*watcher, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errNoInotify, err)
+		return nil, os.NewSyscallError("inotify_init1", err)
 	}
 	w := &watcher{parent: parent, queues: queues, fd: fd, file: os.NewFile(uintptr(fd), "inotify"), take: take, byWatch: map[int32]string{}}
-	if w.raw, err = w.file.SyscallConn(); err != nil {
-		_ = w.file.Close() // nothing was read from it yet
-		return nil, err
+	if w.raw, err = w.file.SyscallConn(); err == nil {
+		err = w.add("", parent, parentMask)
 	}
-	if err := w.add("", parent, parentMask); err != nil {
+	if err != nil {
 		_ = w.file.Close() // nothing was read from it yet
 		return nil, err
 	}
 	for _, q := range queues {
-		// A queue folder that is missing now is watched when it appears.
-		if err := w.add(q, filepath.Join(parent, q), queueMask); err != nil && !errors.Is(err, unix.ENOENT) {
-			_ = w.file.Close() // nothing was read from it yet
-			return nil, err
-		}
+		w.addQueue(q)
 	}
 	w.pump.Add(1)
 	go w.run()
 	return w, nil
+}
+
+// addQueue watches a queue folder. One that is missing is watched when it appears; any other that
+// cannot be watched is left to the sweep.
+func (w *watcher) addQueue(queue string) {
+	err := w.add(queue, filepath.Join(w.parent, queue), queueMask)
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		w.partial.Store(true)
+	}
 }
 
 func (w *watcher) add(queue, path string, mask uint32) error {
@@ -155,15 +158,14 @@ func (w *watcher) translate(wd int32, mask uint32, name string) []event {
 	case queue == "":
 		return w.replaced(name)
 	}
-	return []event{{Queue: queue, File: name, Gone: mask&(unix.IN_MOVED_FROM|unix.IN_DELETE) != 0}}
+	return []event{{Queue: queue, File: name}}
 }
 
 // replaced watches a queue folder that has just appeared; whatever came with it is swept.
 func (w *watcher) replaced(name string) []event {
 	for _, q := range w.queues {
 		if q == name {
-			// A folder that is gone again by now is noticed by the next event of its parent.
-			_ = w.add(q, filepath.Join(w.parent, q), queueMask)
+			w.addQueue(q)
 			return []event{{}}
 		}
 	}
