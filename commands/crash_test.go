@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -349,11 +350,51 @@ func TestWithoutARecordNothingIsExecuted(t *testing.T) {
 	}
 	l.disk = nil
 	l.reopen()
-	if c := l.receipt("r1"); c.Status != "starting" || c.Process != nil {
-		t.Errorf("got %s with process %v", c.Status, c.Process)
+	if c := l.receipt("r1"); c.Process != nil {
+		t.Errorf("got process %v", c.Process)
 	}
-	l.must(l.service.Recover(t.Context()))
-	wantOutcome(t, l.receipt("r1"), "cancelled", "supervisor_restart")
+	wantOutcome(t, l.receipt("r1"), "failed", "execution_error:store_write_failed")
+}
+
+// An outcome that finds no room is kept, and recorded at the next try; nothing runs twice.
+func TestAnOutcomeThatTheStoreDidNotTakeIsRecordedLater(t *testing.T) {
+	for _, how := range []string{"execute", "cancel the run"} {
+		t.Run(how, func(t *testing.T) {
+			l := newLab(t, shell("c", "echo x >> count.log"))
+			l.repository()
+			l.close()
+			var full atomic.Bool
+			full.Store(true)
+			l.disk = durable.NewDisk(failing(func(s durable.Step) bool {
+				return full.Load() && strings.Contains(string(s.Data), `"status":"succeeded"`)
+			}))
+			l.open()
+			_, err := l.admit("c", "r1")
+			l.must(err)
+			for range 2 {
+				if err := l.service.Execute(t.Context(), "r1"); err == nil || !l.service.Unsettled("r1") {
+					t.Errorf("got %v, unsettled %v", err, l.service.Unsettled("r1"))
+				}
+			}
+			if err := l.service.CancelRun(t.Context(), l.run); err == nil {
+				t.Error("the run's command has no outcome, but nobody is told")
+			}
+			full.Store(false)
+			if how == "execute" {
+				l.must(l.service.Execute(t.Context(), "r1"))
+			} else {
+				l.must(l.service.CancelRun(t.Context(), l.run))
+			}
+			r := l.receipt("r1")
+			wantOutcome(t, r, "succeeded", "exit")
+			if r.Output == nil || r.SourceAfter == nil || l.service.Unsettled("r1") || l.stale(r) != "" {
+				t.Errorf("got %+v, stale: %q", r, l.stale(r))
+			}
+			if n := strings.Count(l.read("count.log"), "x"); n != 1 {
+				t.Errorf("it ran %d times", n)
+			}
+		})
+	}
 }
 
 func TestOutputThatCannotBeStoredIsNoEvidence(t *testing.T) {

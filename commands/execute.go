@@ -32,8 +32,12 @@ func markOf(c *runstore.Command) string { return string(c.RunID) + "/" + string(
 // is not queued, or that is being carried out already, is left alone. The end of ctx ends the
 // command as the end of its run would. An error means that the receipt has no outcome, because the
 // store failed; nothing of the command is left running then either, but for what the error names.
+// Another call then records the outcome, see [Service.Unsettled].
 // Spec: "Configured commands and evidence"; E-076, E-084..E-086, E-090..E-092.
 func (s *Service) Execute(ctx context.Context, id runstore.CommandID) error {
+	if settled, err := s.settleLate(ctx, id); settled {
+		return err
+	}
 	receipt := s.o.Store.View().Command(id)
 	if receipt == nil || receipt.Status != statusQueued {
 		return nil
@@ -88,9 +92,9 @@ func (s *Service) carryOut(ctx context.Context, p *plan) error {
 	output.begin()
 	f := facts{before: p.source}
 	if err := s.record(ctx, p, child.Process()); err != nil {
-		err = errors.Join(err, child.Abandon(context.WithoutCancel(ctx)))
+		f.launch, f.tree = err, child.Abandon(context.WithoutCancel(ctx))
 		_, _ = output.finish() // nothing was executed, so nothing was written
-		return err
+		return errors.Join(err, s.settle(ctx, p.receipt, judge(f), nil))
 	}
 	f.launch = s.o.Disk.Step("command.open", func() error { return child.Open(ctx) })
 	if f.launch == nil {
@@ -162,8 +166,10 @@ func (s *Service) settle(ctx context.Context, receipt *runstore.Command, o outco
 		})
 	})
 	if err != nil {
+		s.remember(receipt.ID, late{o, more})
 		return fmt.Errorf("outcome of command %s, %s (%s): %w", receipt.ID, o.status, o.reason, err)
 	}
+	s.taken(receipt.ID)
 	s.o.Log.Info("command ended", "run_id", receipt.RunID, "task_id", receipt.TaskID, "request_id", receipt.ID,
 		"command", receipt.CommandID, "status", o.status, "reason", o.reason, "detail", o.detail)
 	return nil

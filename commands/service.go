@@ -70,6 +70,7 @@ type Service struct {
 	mu sync.Mutex
 	// running are the executions of this process.
 	running map[runstore.CommandID]*execution
+	late    map[runstore.CommandID]late
 	key     []byte
 }
 
@@ -81,7 +82,7 @@ func New(o Options) (*Service, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Service{o: o, running: map[runstore.CommandID]*execution{}}, nil
+	return &Service{o: o, running: map[runstore.CommandID]*execution{}, late: map[runstore.CommandID]late{}}, nil
 }
 
 // execution is one request being carried out.
@@ -149,6 +150,11 @@ func (s *Service) CancelRun(ctx context.Context, run runstore.RunID) error {
 		}
 	}
 	for _, c := range s.o.Store.View().CommandsOfRun(run) {
+		if settled, err := s.settleLate(ctx, c.ID); err != nil {
+			return err
+		} else if settled {
+			c = s.o.Store.View().Command(c.ID)
+		}
 		switch {
 		case !c.Open():
 		case c.Status != statusNeedsRecovery:

@@ -214,13 +214,13 @@ func (d *Daemon) applyResults(ctx context.Context) (next time.Time) {
 	return next
 }
 
-// startCommands carries out queued commands, each in a goroutine of its own. It returns when one
-// that was put off is due.
+// startCommands carries out queued commands, each in a goroutine of its own, and records outcomes
+// that the store did not take before. It returns when one that was put off is due.
 func (d *Daemon) startCommands(ctx context.Context) (next time.Time) {
 	now := d.o.Now()
 	for _, c := range d.store.View().OpenCommands() {
 		key := "command/" + string(c.ID)
-		if c.Status != "queued" || !d.Live(c.RunID) {
+		if c.Status != "queued" && !d.commands.Unsettled(c.ID) || !d.Live(c.RunID) {
 			continue
 		}
 		if at, waits := d.later.waits(key, now); waits {

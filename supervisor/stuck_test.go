@@ -135,3 +135,59 @@ func TestAQuestionThatNobodyAnswersLeavesAHold(t *testing.T) {
 	}
 	h.sane()
 }
+
+// E-261
+func TestACrashedTurnShowsWhatWasCountedOfIt(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, plan{steps: `{"handshake":{}},{"prompt":"p"},{"repeat":3,"steps":[{"say":"word"}]},{"wait_file":"go","within_ms":60000},{"end_turn":"p"}`})
+	h.task("feature_dev", taskID)
+	h.start()
+	v := h.until("the prompt is sent", func(v *runstore.View) bool { r := last(v); return r != nil && r.Outcome != nil })
+	if o := last(v).Outcome; !*o.PromptStarted || *o.Updates != 0 || *o.InputBytesReserved == 0 || o.SessionStrategy != "new_context" {
+		t.Errorf("at its start the turn shows %+v", o)
+	}
+	h.until("the turn is sampled", func(v *runstore.View) bool { return *last(v).Outcome.Updates == 3 })
+	h.disk.Crash() // nothing more gets through
+	h.halt()
+	<-h.ended
+	h.d = nil
+	h.o.Seam = nil
+	must(t, h.once())
+	r := last(h.read())
+	if r.State != runstore.Interrupted || r.Reason != "supervisor_restart" || r.Outcome == nil || *r.Outcome.Updates != 3 ||
+		r.Outcome.LastActivityAt == nil || r.Outcome.ElapsedSeconds != nil || r.Timings["cleanup_complete"] != 0 {
+		t.Errorf("got %s (%s), outcome %+v", r.State, r.Reason, r.Outcome)
+	}
+}
+
+// E-670
+func TestATurnThatWasNotObservedIsNoCompletedTurn(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, plan{steps: talking + `{"end_turn":"p"}`})
+	h.task("feature_dev", taskID)
+	reached, let := h.holdAt("walk.first_prompt_activity")
+	h.start()
+	h.comes(reached)
+	h.disk.Plan(faultdisk.On(journalWrites, faultdisk.FailAt(1, errNoSpace)))
+	let()
+	if r := h.inState(runstore.Failed); r.Reason != protocolError {
+		t.Errorf("got %s (%s)", r.State, r.Reason)
+	}
+}
+
+// A command's end that finds no room is recorded once there is some, in the run's own turn.
+func TestACommandsEndIsRecordedOnceThereIsRoom(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, plan{steps: talking + `{"cli":["run","command","short","--request-id","one","--wait","20"]},{"end_turn":"p"}`,
+		commands: "commands: {short: {argv: [sleep, \"1\"], roles: [DEVELOPER]}}\n"})
+	h.task("feature_dev", taskID)
+	h.start()
+	h.until("the command runs", func(v *runstore.View) bool { c := v.Command("one"); return c != nil && c.Status == "running" })
+	h.disk.Plan(faultdisk.On(journalWrites, faultdisk.FailFrom(1, errNoSpace)))
+	h.pass(3 * time.Second)
+	h.disk.Heal()
+	h.inState(runstore.Completed)
+	if c := h.d.store.View().Command("one"); c.Status != "succeeded" || c.Output == nil {
+		t.Errorf("the command is %s (%s)", c.Status, c.Reason)
+	}
+}
