@@ -139,7 +139,7 @@ func TestAuthentication(t *testing.T) {
 		wantKind(t, got.err, transport.AuthRequired, transport.PhaseAuthenticate)
 	})
 	t.Run("E-023 a login that nobody finishes", func(t *testing.T) {
-		got, _ := handshake(t, func(o *transport.Options) { o.AuthMethod, o.RequestTimeout = "key", 50*time.Millisecond },
+		got, _ := handshake(t, func(o *transport.Options) { o.AuthMethod, o.RequestTimeout = "key", 3*time.Second },
 			step{"initialize", plainAgent}, step{"authenticate", ""})
 		wantKind(t, got.err, transport.Timeout, transport.PhaseAuthenticate)
 	})
