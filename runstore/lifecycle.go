@@ -106,8 +106,11 @@ func (tx *Tx) move(r *Run, to State, reason string, outcome *Outcome, data map[s
 	if outcome != nil {
 		next.Outcome = outcome
 	}
-	if to == Running && next.StartupReadyAt == nil {
+	switch {
+	case to == Running && next.StartupReadyAt == nil:
 		next.StartupReadyAt = copied(&next.UpdatedAt)
+	case to.Terminal():
+		next.EndedAt = copied(&next.UpdatedAt)
 	}
 	tx.putRun(next)
 	told := map[string]any{}
@@ -130,7 +133,7 @@ func (tx *Tx) closePermissions(run RunID, reason string) error {
 }
 
 // EditRun changes fields of a run. F gets a copy and may replace whatever it likes but
-// identity, state, reason and credential, which stay; it must not write into raw JSON or
+// identity, state, reason, end and credential, which stay; it must not write into raw JSON or
 // nested objects that it did not put there. Raw JSON that does not parse is refused. Setting
 // Process to nil after there was one says that the process is gone.
 func (tx *Tx) EditRun(run RunID, f func(*Run)) error {
@@ -141,7 +144,7 @@ func (tx *Tx) EditRun(run RunID, f func(*Run)) error {
 	next := r.clone()
 	f(next)
 	next.ID, next.ProjectID, next.TaskID, next.Sequence = r.ID, r.ProjectID, r.TaskID, r.Sequence
-	next.State, next.Reason, next.TokenSHA256, next.CreatedAt = r.State, r.Reason, r.TokenSHA256, r.CreatedAt
+	next.State, next.Reason, next.TokenSHA256, next.CreatedAt, next.EndedAt = r.State, r.Reason, r.TokenSHA256, r.CreatedAt, r.EndedAt
 	next.UpdatedAt = tx.at()
 	next.processNull = next.Process == nil && (r.Process != nil || r.processNull)
 	if next, err = normal(next); err != nil {
@@ -180,11 +183,11 @@ func (tx *Tx) Recover(run RunID, owner string) error {
 		return err
 	}
 	next := r.clone()
+	next.OwnerID, next.UpdatedAt = owner, tx.at()
 	held := r.State == WaitingInput || r.State == WaitingAuth
 	if !held {
-		next.State, next.Reason = Interrupted, "supervisor_restart"
+		next.State, next.Reason, next.EndedAt = Interrupted, "supervisor_restart", copied(&next.UpdatedAt)
 	}
-	next.OwnerID, next.UpdatedAt = owner, tx.at()
 	next.Process, next.processNull = nil, true
 	tx.putRun(next)
 	tx.Emit("run_recovered", run, map[string]any{"previous_owner": r.OwnerID, "state": next.State, "held": held})

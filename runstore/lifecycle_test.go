@@ -172,6 +172,28 @@ func TestEditRunKeepsWhatIsNotItsOwn(t *testing.T) {
 	refused(t, s.Update(t.Context(), func(tx *Tx) error { return tx.EditRun("nobody", func(*Run) {}) }), refusal.CodeRunUnknown)
 }
 
+// E-506: what is recorded of a run after its end does not move the end.
+func TestTheEndOfARunStandsStill(t *testing.T) {
+	s := fresh(t)
+	c := running(t, s, "0001-a")
+	if s.View().Run(c.ID).EndedAt != nil {
+		t.Error("a run that goes on has an end")
+	}
+	move(t, s, c.ID, Failed)
+	end := *s.View().Run(c.ID).EndedAt
+	update(t, s, func(tx *Tx) error {
+		return tx.EditRun(c.ID, func(r *Run) { r.RetryAuthorized, r.EndedAt = true, nil })
+	})
+	if r := s.View().Run(c.ID); r.EndedAt == nil || *r.EndedAt != end || r.UpdatedAt == end {
+		t.Errorf("got end %v, changed %v, want the end at %v", r.EndedAt, r.UpdatedAt, end)
+	}
+	left := running(t, s, "0002-b")
+	update(t, s, func(tx *Tx) error { return tx.Recover(left.ID, "next") })
+	if s.View().Run(left.ID).EndedAt == nil {
+		t.Error("an interrupted run has no end")
+	}
+}
+
 func TestStartupReadyIsSetOnce(t *testing.T) {
 	s := fresh(t)
 	c := running(t, s, "0001-a")

@@ -154,6 +154,9 @@ type Run struct {
 	Sequence       uint64   `json:"sequence"`
 	SessionID      *string  `json:"session_id"`
 	StartupReadyAt *float64 `json:"startup_ready_at,omitempty"`
+	// EndedAt is when the run came into its terminal state. What is recorded of it later moves
+	// UpdatedAt, but not this.
+	EndedAt *float64 `json:"ended_at,omitempty"`
 	// TokenSHA256 is the hash of the run's credential; it stays out of Document.
 	TokenSHA256       string             `json:"token_sha256,omitempty"`
 	QueueObservation  *QueueWait         `json:"queue_observation,omitempty"`
@@ -192,7 +195,7 @@ func (r *Run) nullMember() string {
 func (r *Run) clone() *Run {
 	c := *r
 	c.ConversationID, c.SessionID = copied(r.ConversationID), copied(r.SessionID)
-	c.StartupReadyAt = copied(r.StartupReadyAt)
+	c.StartupReadyAt, c.EndedAt = copied(r.StartupReadyAt), copied(r.EndedAt)
 	c.QueueObservation, c.WorkspacePlan = copied(r.QueueObservation), copied(r.WorkspacePlan)
 	c.WorkspaceIdentity, c.Process = copied(r.WorkspaceIdentity), copied(r.Process)
 	c.Outcome, c.Control, c.DomainProgress = copied(r.Outcome), copied(r.Control), copied(r.DomainProgress)

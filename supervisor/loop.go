@@ -166,8 +166,8 @@ func (d *Daemon) logHolds(plan []dispatch.Judgement) {
 			continue
 		}
 		level := slog.LevelInfo
-		if j.Remedy == "" && j.NextAt.IsZero() {
-			level = slog.LevelDebug // work that is under way; it goes on by itself
+		if j.Remedy == "" && j.Reason != string(j.Repeat.Hold) {
+			level = slog.LevelDebug // it goes on by itself, and the cause is told elsewhere
 		}
 		d.log.Log(context.Background(), level, "task held", "task_id", j.Task.ID, "binding", j.Binding.ID, "reason", j.Reason, "what", j.What, "remedy", j.Remedy)
 	}

@@ -32,6 +32,7 @@ bindings:
 // lab is a store with a moving clock, and the contract above.
 type lab struct {
 	t     *testing.T
+	dir   string
 	store *runstore.Store
 	world dispatch.World
 	now   time.Time
@@ -40,19 +41,28 @@ type lab struct {
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	l := &lab{t: t, now: time.Unix(1_790_000_000, 0)}
+	l.dir = filepath.Join(t.TempDir(), ".runtime")
 	schema := contract.EmbeddedSchema()
-	c, err := contract.Parse("execution.yaml", []byte(project), schema)
-	must(t, err)
-	l.store, err = runstore.Open(t.Context(), runstore.Options{Dir: filepath.Join(t.TempDir(), ".runtime"), Disk: durable.NewDisk(nil),
+	var err error
+	l.store, err = runstore.Open(t.Context(), runstore.Options{Dir: l.dir, Disk: durable.NewDisk(nil),
 		Now: func() time.Time { return l.now }})
 	must(t, err)
 	t.Cleanup(func() { must(t, l.store.Close(context.Background())) })
-	l.world = dispatch.World{Contract: c, ContractSHA256: c.SHA256(), Schema: schema, Now: l.now}
-	must(t, l.store.PinDocument("execution", c.SHA256(), c.Canonical()))
+	l.world = dispatch.World{Schema: schema, Now: l.now}
+	l.contract(project)
 	text, err := runstore.SchemaDocument(schema.Text, schema.Version)
 	must(t, err)
 	must(t, l.store.PinDocument("schema", schema.SHA256, text))
 	return l
+}
+
+// contract puts another contract in force.
+func (l *lab) contract(text string) {
+	l.t.Helper()
+	c, err := contract.Parse("execution.yaml", []byte(text), contract.EmbeddedSchema())
+	must(l.t, err)
+	must(l.t, l.store.PinDocument("execution", c.SHA256(), c.Canonical()))
+	l.world.Contract, l.world.ContractSHA256 = c, c.SHA256()
 }
 
 func found(queue contract.Queue, id tasks.ID) tasks.Found {

@@ -22,7 +22,7 @@ func Attempts(v *runstore.View, history []*runstore.Run) []policy.Attempt {
 		a := policy.Attempt{
 			RunID: string(r.ID), Queue: queueOf(r.TaskPath), Revision: string(r.TaskRevision),
 			Pinned: policy.Contracts{Execution: r.ConfigSHA256, Binding: r.BindingSHA256, Schema: r.SchemaSHA256},
-			State:  string(r.State), Reason: r.Reason, EndedAt: moment(r.UpdatedAt),
+			State:  string(r.State), Reason: r.Reason, EndedAt: endOf(r),
 			PromptStarted: true, HasCommand: len(v.CommandsOfRun(r.ID)) > 0,
 			Progress: r.DomainProgress != nil, Interactive: r.ConversationID != nil, RetryAuthorized: r.RetryAuthorized,
 		}
@@ -33,6 +33,14 @@ func Attempts(v *runstore.View, history []*runstore.Run) []policy.Attempt {
 		out = append(out, a)
 	}
 	return out
+}
+
+// endOf is when a run ended. A run of an older store has only the time of its last change.
+func endOf(r *runstore.Run) time.Time {
+	if r.EndedAt != nil {
+		return moment(*r.EndedAt)
+	}
+	return moment(r.UpdatedAt)
 }
 
 func readOutcome(a *policy.Attempt, o *runstore.Outcome) {
@@ -69,7 +77,7 @@ func Accounts(w World, v *runstore.View) map[string]policy.AccountVerdict {
 }
 
 func accountRun(v *runstore.View, r *runstore.Run) policy.AccountRun {
-	a := policy.AccountRun{RunID: string(r.ID), EndedAt: moment(r.UpdatedAt), WaitingAuth: r.State == runstore.WaitingAuth}
+	a := policy.AccountRun{RunID: string(r.ID), EndedAt: endOf(r), WaitingAuth: r.State == runstore.WaitingAuth}
 	if r.StartupReadyAt != nil {
 		a.ReadyAt = moment(*r.StartupReadyAt)
 	}
