@@ -176,7 +176,7 @@ func TestLoading(t *testing.T) {
 		})
 	}
 	t.Run("a load that hangs", func(t *testing.T) {
-		got, _ := handshake(t, func(o *transport.Options) { load(o); o.RequestTimeout = 50 * time.Millisecond },
+		got, _ := handshake(t, func(o *transport.Options) { load(o); o.RequestTimeout = 2 * time.Second },
 			step{"initialize", plainAgent}, step{"session/load", ""})
 		wantKind(t, got.err, transport.Timeout, transport.PhaseLoad)
 	})
@@ -239,7 +239,7 @@ func TestRequiredCapabilities(t *testing.T) {
 
 // Each request of the handshake has its limit, and its phase stands in the failure.
 func TestSilence(t *testing.T) {
-	short := func(o *transport.Options) { o.RequestTimeout = 50 * time.Millisecond }
+	short := func(o *transport.Options) { o.RequestTimeout = time.Second }
 	got, _ := handshake(t, short, step{"initialize", ""})
 	wantKind(t, got.err, transport.Timeout, transport.PhaseInitialize)
 	got, _ = handshake(t, short, step{"initialize", plainAgent}, step{"session/new", ""})
