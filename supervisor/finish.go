@@ -33,15 +33,12 @@ const onceTries = 5
 // undone the next one finishes from the record. E-240.
 func (d *Daemon) finish(ctx context.Context, e *execution, end ending) {
 	ctx = context.WithoutCancel(ctx)
-	task := taskKey(e.task.ID)
 	for try := d.tryFinish; ; try = d.retryFinish {
 		code, err := try(ctx, e, &end)
 		if err == nil {
 			break
 		}
-		until, tries := d.later.off(task, d.o.Now())
-		at := epoch(until)
-		d.hold(e.task.ID, runstore.Hold{Code: code, RunID: e.run.ID, NextAt: &at, What: err.Error()})
+		until, tries := d.putOff(e.task.ID, runstore.Hold{Code: code, RunID: e.run.ID, What: err.Error()})
 		d.log.Error("run not ended; it is tried again", "run_id", e.run.ID, "task_id", e.task.ID, "reason", end.reason, "err", err)
 		if d.o.Once && tries == onceTries {
 			d.giveUp(err)

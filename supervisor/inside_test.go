@@ -20,7 +20,6 @@ import (
 	"greatminds/internal/execgate"
 	"greatminds/runstore"
 	"greatminds/supervisor/control"
-	"greatminds/tasks"
 )
 
 // house is a daemon that runs inside the test, over a project of its own whose disk and clock
@@ -36,8 +35,9 @@ type house struct {
 	looks atomic.Int64 // how often the clock was read: a loop that spins reads it all the time
 	shift atomic.Int64 // what was added to the clock, in nanoseconds
 
-	mu  sync.Mutex
-	log bytes.Buffer
+	mu   sync.Mutex
+	log  bytes.Buffer
+	more chan struct{} // closed at the next line of the log
 
 	d     *Daemon
 	halt  context.CancelFunc
@@ -129,6 +129,10 @@ func (h *house) script(steps string) {
 func (h *house) Write(b []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.more != nil {
+		close(h.more)
+		h.more = nil
+	}
 	return h.log.Write(b)
 }
 
@@ -136,6 +140,30 @@ func (h *house) said(word string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return strings.Contains(h.log.String(), word)
+}
+
+// hears waits until the daemon's log holds a word.
+func (h *house) hears(word string) {
+	h.t.Helper()
+	limit := h.limit()
+	for {
+		h.mu.Lock()
+		if h.more == nil {
+			h.more = make(chan struct{})
+		}
+		more := h.more
+		h.mu.Unlock()
+		if h.said(word) {
+			return
+		}
+		select {
+		case <-more:
+		case <-h.ended:
+			h.t.Fatalf("the daemon ended (%v) and did not say %q", h.err, word)
+		case <-limit.Done():
+			h.t.Fatalf("the daemon did not say %q", word)
+		}
+	}
 }
 
 func (h *house) now() time.Time {
@@ -307,19 +335,6 @@ func (h *house) operator(op string, args map[string]any) error {
 	peer := execgate.Peer{PID: os.Getppid(), UID: uint32(os.Getuid()), Known: true}
 	_, err = h.d.operations(h.d).Serve(h.limit(), peer, control.Call{Version: control.Version, ID: control.NewID(), Op: op, Args: data})
 	return err
-}
-
-// judged is why a task does not run, as `run status` tells it.
-func (h *house) judged(id tasks.ID) string {
-	h.t.Helper()
-	found, err := h.d.tree.Discover()
-	must(h.t, err)
-	for _, a := range judgeIn(h.d.world(), h.d.store.View(), found).Assignments {
-		if a.TaskID == string(id) {
-			return a.Reason
-		}
-	}
-	return ""
 }
 
 // errNoSpace is a full disk.

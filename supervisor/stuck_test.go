@@ -139,7 +139,8 @@ func TestAQuestionThatNobodyAnswersLeavesAHold(t *testing.T) {
 // E-261
 func TestACrashedTurnShowsWhatWasCountedOfIt(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, plan{steps: `{"handshake":{}},{"prompt":"p"},{"repeat":3,"steps":[{"say":"word"}]},{"wait_file":"go","within_ms":60000},{"end_turn":"p"}`})
+	h := newHouse(t, plan{steps: `{"handshake":{}},{"prompt":"p"},{"repeat":2,"steps":[{"say":"word"}]},` +
+		`{"update":{"sessionUpdate":"tool_call","toolCallId":"t","title":"secret title","kind":"edit","status":"pending"}},{"wait_file":"go","within_ms":60000},{"end_turn":"p"}`})
 	h.task("feature_dev", taskID)
 	h.start()
 	v := h.until("the prompt is sent", func(v *runstore.View) bool { r := last(v); return r != nil && r.Outcome != nil })
@@ -157,6 +158,9 @@ func TestACrashedTurnShowsWhatWasCountedOfIt(t *testing.T) {
 	if r.State != runstore.Interrupted || r.Reason != "supervisor_restart" || r.Outcome == nil || *r.Outcome.Updates != 3 ||
 		r.Outcome.LastActivityAt == nil || r.Outcome.ElapsedSeconds != nil || r.Timings["cleanup_complete"] != 0 {
 		t.Errorf("got %s (%s), outcome %+v", r.State, r.Reason, r.Outcome)
+	}
+	if p := string(r.Protocol); !strings.Contains(p, `"kind":"edit"`) || !strings.Contains(p, "negotiated") || strings.Contains(p, "secret") {
+		t.Errorf("got protocol record %s", p)
 	}
 }
 

@@ -56,8 +56,8 @@ type Daemon struct {
 
 	mu       sync.Mutex
 	live     map[runstore.RunID]*execution
-	inWork   map[string]bool // results and commands that a goroutine works on
-	holds    map[tasks.ID]runstore.Hold
+	inWork   map[string]bool            // results and commands that a goroutine works on
+	holds    map[tasks.ID]runstore.Hold // tasks that are put off, each until the time that later has
 	stopping bool
 	undone   error // what --once could not bring to its end
 	places   dispatch.Places

@@ -21,9 +21,7 @@ func TestATaskWhoseFileIsLockedIsClaimedWhenItIsFree(t *testing.T) {
 	lock := h.lock(taskID)
 	h.start()
 	h.until("the other task is not held up", func(v *runstore.View) bool { return len(v.RunsOfTask("0002-other")) == 1 })
-	if got := h.judged(taskID); got != "task_locked" {
-		t.Errorf("the task is held as %q", got)
-	}
+	h.hears("reason=task_locked")
 	looks := h.looks.Load()
 	h.pass(2 * time.Second)
 	if n := h.looks.Load() - looks; n > 200 {
@@ -49,12 +47,30 @@ func TestOnceWaitsForAShortLock(t *testing.T) {
 	lock := h.lock(taskID)
 	h.o.Once = true
 	h.start()
-	h.pass(300 * time.Millisecond)
+	h.hears("reason=task_locked")
 	must(t, lock.Unlock())
 	<-h.ended
 	if r := last(h.read()); h.err != nil || r == nil || r.State != runstore.Completed {
 		t.Errorf("the daemon ended with %v, run %+v", h.err, r)
 	}
+}
+
+// A task that was put off and then went away is nothing that --once has to wait for.
+func TestOnceForgetsAPutOffTaskThatIsGone(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, plan{steps: talking + `{"end_turn":"p"}`})
+	h.task("feature_dev", taskID)
+	lock := h.lock(taskID)
+	h.o.Once = true
+	h.start()
+	h.hears("reason=task_locked")
+	must(t, os.Rename(h.file(".greatminds/feature_dev/"+taskID+".yaml"), h.file("elsewhere")))
+	began := time.Now()
+	<-h.ended
+	if took := time.Since(began); h.err != nil || took > 10*time.Second {
+		t.Errorf("the daemon ended with %v after %v", h.err, took)
+	}
+	must(t, lock.Unlock())
 }
 
 // E-036
@@ -63,10 +79,7 @@ func TestAWorkspaceThatAppearsIsFound(t *testing.T) {
 	h := newHouse(t, plan{steps: talking + `{"end_turn":"p"}`, binding: ", workspace: later"})
 	h.task("feature_dev", taskID)
 	h.start()
-	h.pass(300 * time.Millisecond)
-	if got := h.judged(taskID); got != "workspace_missing" {
-		t.Errorf("the task is held as %q", got)
-	}
+	h.hears("reason=workspace_missing")
 	must(t, os.Mkdir(h.file("later"), 0o755))
 	began := time.Now()
 	h.inState(runstore.Completed)
@@ -79,14 +92,15 @@ func TestAWorkspaceThatAppearsIsFound(t *testing.T) {
 func TestATaskThatStandsTwiceIsHeld(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, plan{steps: talking + `{"end_turn":"p"}`})
+	h.task("feature_docs", "0003-first")
 	h.start()
-	h.pass(300 * time.Millisecond) // past the first sweep: what comes now is reported one by one
+	h.hears("0003-first") // the first sweep is over: what comes now is reported one by one
 	must(t, h.operator("run.pause", nil))
 	h.task("feature_test", taskID)
 	h.task("feature_dev", taskID)
-	h.pass(300 * time.Millisecond)
+	h.hears("task_id=" + taskID + " binding=dev reason=dispatch_paused")
 	must(t, h.operator("run.resume", nil))
-	h.pass(500 * time.Millisecond)
+	h.hears("reason=task_duplicate")
 	looks := h.looks.Load()
 	h.pass(2 * time.Second)
 	if n := h.looks.Load() - looks; n > 200 {

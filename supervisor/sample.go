@@ -1,0 +1,54 @@
+package supervisor
+
+import (
+	"context"
+	"time"
+
+	"greatminds/runstore"
+	"greatminds/transport"
+)
+
+// observe records a boundary that the transport has seen. One that cannot be recorded fails the
+// turn: nothing counts as processed that was not observed. E-670.
+func (d *Daemon) observe(e *execution, s transport.Stage) {
+	if err := d.step("walk."+string(s), func() error { return d.stage(context.Background(), e, string(s)) }); err != nil {
+		e.unrecorded.CompareAndSwap(nil, &err)
+		d.log.Error("stage not recorded", "run_id", e.run.ID, "stage", s, "err", err)
+	}
+}
+
+// sampleEvery is the shortest time between two durable samples of a turn.
+const sampleEvery = 5 * time.Second
+
+// sample makes what was counted of a turn durable while it goes on, at a bounded rate, so that a
+// crash loses the last seconds only. It returns when ctx ends.
+func (d *Daemon) sample(ctx context.Context, e *execution) {
+	pause := time.NewTimer(sampleEvery)
+	defer pause.Stop()
+	for {
+		select {
+		case <-e.activity:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return
+		}
+		stats := e.session.Stats()
+		counted := e.outcomeRecord(stats)
+		err := d.update(ctx, func(tx *runstore.Tx) error {
+			protocol, err := e.protocolRecord(tx.Run(e.run.ID), stats, ending{}, epoch(tx.Now()))
+			if err != nil {
+				return err
+			}
+			return tx.EditRun(e.run.ID, func(r *runstore.Run) { r.Outcome, r.Protocol = counted, protocol })
+		})
+		if err != nil {
+			// The next sample, or the end, says it all again.
+			d.log.Warn("turn not sampled", "run_id", e.run.ID, "err", err)
+		}
+		pause.Reset(sampleEvery)
+	}
+}
