@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,6 +53,8 @@ type plan struct {
 	agent, binding, root string
 	// commands is the contract's section of commands.
 	commands string
+	// session is new where it is empty.
+	session string
 }
 
 func newHouse(t *testing.T, p plan) *house {
@@ -67,8 +70,8 @@ func newHouse(t *testing.T, p plan) *house {
 	exe, err := os.Executable()
 	must(t, err)
 	text := fmt.Sprintf("version: 1\n%sagents:\n  dev: {transport: acp, argv: [%q, demo-agent, --script, %q], adapter_version: \"1\", harness_version: \"1\"%s}\n"+
-		"bindings:\n  dev: {role: DEVELOPER, agent: dev, scheduling: queue, session: new%s}\n%s",
-		p.root, exe, h.file("agent/script.json"), p.agent, p.binding, p.commands)
+		"bindings:\n  dev: {role: DEVELOPER, agent: dev, scheduling: queue, session: %s%s}\n%s",
+		p.root, exe, h.file("agent/script.json"), p.agent, cmp.Or(p.session, "new"), p.binding, p.commands)
 	must(t, os.WriteFile(h.file("coordination/execution.yaml"), []byte(text), 0o600))
 	project, err := contract.OpenProject(h.root)
 	must(t, err)

@@ -202,11 +202,14 @@ func (d *Daemon) reserveInput(ctx context.Context, e *execution) (ending, bool) 
 	n, limit, session := int64(len(e.prompt)), int64(e.binding.MaxSessionInputBytes), e.session.ID()
 	offset := time.Since(e.began)
 	var used int64
-	err := d.update(ctx, func(tx *runstore.Tx) error {
-		if used = sessionInput(tx.View, e, session); used+n > limit {
+	err := d.update(ctx, func(tx *runstore.Tx) (err error) {
+		if used, err = sessionInput(tx.View, e, session); err != nil {
+			return err
+		}
+		if used+n > limit {
 			return errBudget
 		}
-		err := tx.Reserve(e.run.ID, "first-prompt", runstore.Reservation{RequestedBytes: n, UsedBytes: used + n, LimitBytes: limit})
+		err = tx.Reserve(e.run.ID, "first-prompt", runstore.Reservation{RequestedBytes: n, UsedBytes: used + n, LimitBytes: limit})
 		if err != nil {
 			return err
 		}
@@ -218,11 +221,8 @@ func (d *Daemon) reserveInput(ctx context.Context, e *execution) (ending, bool) 
 		return tx.Stage(e.run.ID, "first_prompt_started", offset)
 	})
 	switch {
-	case errors.Is(err, errBudget):
-		e.outcome.inputBudget = map[string]any{"budget": "session", "limit_bytes": limit, "used_bytes": used, "requested_bytes": n}
-		return e.failed(inputBudget, "InputBudgetExceeded", refusal.New(refusal.CodePromptTooLarge,
-			"raise max_session_input_bytes of binding "+e.binding.ID+", or set `session: new`",
-			"the session has taken %d bytes, %d more would pass its limit of %d", used, n, limit)), false
+	case errors.Is(err, errBudget), errors.Is(err, errHistory):
+		return e.overBudget(err, used, n, limit), false
 	case err != nil:
 		e.outcome.reserved, e.outcome.sessionReserved, e.outcome.prompted = 0, 0, false
 		return storeFailed(err), false
@@ -230,21 +230,43 @@ func (d *Daemon) reserveInput(ctx context.Context, e *execution) (ending, bool) 
 	return ending{}, true
 }
 
-// errBudget says that a prompt would pass the input limit of its session.
-var errBudget = errors.New("the session takes no more input")
+// overBudget ends a run whose session takes no more input. E-572, E-573.
+func (e *execution) overBudget(why error, used, n, limit int64) ending {
+	budget := map[string]any{"budget": "session", "limit_bytes": limit, "used_bytes": used, "requested_bytes": n}
+	r := refusal.New(refusal.CodePromptTooLarge, "raise max_session_input_bytes of binding "+e.binding.ID+", or set `session: new`",
+		"the session has taken %d bytes, %d more would pass its limit of %d", used, n, limit)
+	if errors.Is(why, errHistory) {
+		budget["used_bytes"], budget["reason"] = nil, "session_history_unknown"
+		r = refusal.New(refusal.CodePromptTooLarge, "set `session: new` for binding "+e.binding.ID,
+			"what the session has taken before is on no record")
+	}
+	e.outcome.inputBudget = budget
+	return e.failed(inputBudget, "InputBudgetExceeded", r)
+}
 
-// sessionInput sums what was already sent to the session by earlier runs.
-func sessionInput(v *runstore.View, e *execution, session string) int64 {
+// Why a session takes no more input.
+var (
+	errBudget  = errors.New("the session takes no more input")
+	errHistory = errors.New("the session's earlier input is on no record")
+)
+
+// sessionInput sums what was already sent to the session by earlier runs. It fails with errHistory
+// where one of them may have sent something that is on no record.
+func sessionInput(v *runstore.View, e *execution, session string) (int64, error) {
 	total := int64(0)
 	for _, r := range v.RunsOfTask(e.run.TaskID) {
-		if r.SessionID == nil || *r.SessionID != session || r.AgentSHA256 != e.run.AgentSHA256 || r.Workspace != e.workspace {
+		if r.ID == e.run.ID || r.SessionID == nil || *r.SessionID != session || r.AgentSHA256 != e.run.AgentSHA256 || r.Workspace != e.workspace {
 			continue
 		}
-		for _, res := range v.Reservations(r.ID) {
-			total += res.RequestedBytes
+		sent := v.Reservations(r.ID)
+		if len(sent) == 0 && (r.Outcome == nil || r.Outcome.PromptStarted == nil || *r.Outcome.PromptStarted) {
+			return 0, errHistory
+		}
+		for _, prompt := range sent {
+			total += prompt.RequestedBytes
 		}
 	}
-	return total
+	return total, nil
 }
 
 func epoch(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }
