@@ -36,6 +36,7 @@ func TestStagesAreFirstSights(t *testing.T) {
 	closeStore(t, s)
 }
 
+// E-570
 func TestReservationsAreIdempotent(t *testing.T) {
 	dir := storeDir(t)
 	s := openStore(t, options(dir, nil))
