@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -179,8 +180,11 @@ func (p *pipeline) nothingLeft(t *testing.T) {
 		if err != nil {
 			continue // gone
 		}
-		left := max(int(time.Until(limit).Milliseconds()), 1)
-		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, left)
+		var ready int
+		for err = unix.EINTR; errors.Is(err, unix.EINTR); { // the runtime's own signals come at any time
+			left := max(int(time.Until(limit).Milliseconds()), 1)
+			ready, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, left)
+		}
 		must(t, unix.Close(fd))
 		if ready == 0 || err != nil {
 			cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%s/cmdline", pid)) // only for the message
