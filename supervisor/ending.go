@@ -119,6 +119,8 @@ func (e *execution) turnEnded(ctx context.Context, turn transport.Turn, err erro
 	switch {
 	case err != nil:
 		return e.sessionFailed(err)
+	case e.unrecorded.Load() != nil:
+		return e.failed(protocolError, "RecordingError", *e.unrecorded.Load())
 	case turn.Gaps > 0:
 		e.outcome.what = fmt.Sprintf("%d messages of the agent were too large and are lost", turn.Gaps)
 		return e.failed(transportFailure, "MessageTooLarge", nil)

@@ -141,5 +141,8 @@ func (h handler) Permission(ctx context.Context, r transport.PermissionRequest) 
 	if answered.TimedOut {
 		h.askedTooLong.Store(true)
 	}
+	if err := answered.Unrecorded; err != nil {
+		h.unrecorded.CompareAndSwap(nil, &err)
+	}
 	return answered.PermissionAnswer
 }

@@ -195,3 +195,18 @@ func TestACommandsEndIsRecordedOnceThereIsRoom(t *testing.T) {
 		t.Errorf("the command is %s (%s)", c.Status, c.Reason)
 	}
 }
+
+// E-670
+func TestAQuestionThatWasNotRecordedIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, plan{steps: asking})
+	h.task("feature_dev", taskID)
+	h.disk.Plan(faultdisk.On(func(s durable.Step) bool {
+		return journalWrites(s) && strings.Contains(string(s.Data), `"permission_requested"`)
+	}, faultdisk.FailAt(1, errNoSpace)))
+	h.start()
+	if r := h.inState(runstore.Failed); r.Reason != protocolError || r.Outcome.ErrorType != "RecordingError" {
+		t.Errorf("got %s (%s), %+v", r.State, r.Reason, r.Outcome)
+	}
+	h.sane()
+}

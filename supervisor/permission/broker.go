@@ -64,6 +64,9 @@ type Answered struct {
 	transport.PermissionAnswer
 	// TimedOut says that a person was asked and did not answer in time.
 	TimedOut bool
+	// Unrecorded is why the store did not take the question or its answer's delivery; nil where it
+	// did. Nobody was heard then, which is not the same as no.
+	Unrecorded error
 }
 
 // Ask answers one question. It returns when the answer may be handed to the agent, or when ctx
@@ -80,7 +83,10 @@ func (b *Broker) Ask(ctx context.Context, a Asked) Answered {
 	id, err := b.record(ctx, a)
 	if err != nil {
 		b.Log.Error("permission request not recorded", "run_id", a.Run.ID, "err", err)
-		return Answered{}
+		if ctx.Err() != nil {
+			return Answered{}
+		}
+		return Answered{Unrecorded: err}
 	}
 	return b.wait(ctx, a, id)
 }
@@ -164,29 +170,36 @@ var errMoved = errors.New("the question no longer stands")
 
 // consume hands an answer over after checking everything again under the store's lock. E-046.
 func (b *Broker) consume(ctx context.Context, a Asked, p *runstore.Permission) Answered {
-	revision, err := b.Revision(a.Run.TaskID)
-	if err == nil && revision != p.TaskRevision {
-		err = errMoved
-	}
+	err := b.deliver(ctx, a, p)
 	if err == nil {
-		err = b.Store.Update(ctx, func(tx *runstore.Tx) error {
-			run, now := tx.Run(a.Run.ID), tx.Permission(p.ID)
-			if run == nil || now == nil || now.Status != "answered" || now.OwnerID != b.Owner ||
-				run.State != runstore.WaitingInput || epoch(tx.Now()) > now.ExpiresAt {
-				return errMoved
-			}
-			if err := tx.ConsumePermission(p.ID); err != nil {
-				return err
-			}
-			return b.resume(tx, run)
-		})
+		return Answered{PermissionAnswer: transport.PermissionAnswer{OptionID: p.OptionID}}
 	}
-	if err != nil {
-		b.Log.Warn("permission answer not delivered", "run_id", a.Run.ID, "request_id", p.ID, "err", err)
-		b.close(ctx, a, p.ID)
+	b.Log.Warn("permission answer not delivered", "run_id", a.Run.ID, "request_id", p.ID, "err", err)
+	b.close(ctx, a, p.ID)
+	if errors.Is(err, errMoved) || ctx.Err() != nil {
 		return Answered{}
 	}
-	return Answered{PermissionAnswer: transport.PermissionAnswer{OptionID: p.OptionID}}
+	return Answered{Unrecorded: err}
+}
+
+func (b *Broker) deliver(ctx context.Context, a Asked, p *runstore.Permission) error {
+	switch revision, err := b.Revision(a.Run.TaskID); {
+	case err != nil:
+		return fmt.Errorf("%w: %w", errMoved, err)
+	case revision != p.TaskRevision:
+		return errMoved
+	}
+	return b.Store.Update(ctx, func(tx *runstore.Tx) error {
+		run, now := tx.Run(a.Run.ID), tx.Permission(p.ID)
+		if run == nil || now == nil || now.Status != "answered" || now.OwnerID != b.Owner ||
+			run.State != runstore.WaitingInput || epoch(tx.Now()) > now.ExpiresAt {
+			return errMoved
+		}
+		if err := tx.ConsumePermission(p.ID); err != nil {
+			return err
+		}
+		return b.resume(tx, run)
+	})
 }
 
 // resume takes the run back to running once no other question of it is open.

@@ -90,7 +90,10 @@ func request() transport.PermissionRequest {
 // ask begins a question and returns where its answer arrives, and the question's record.
 func (l *lab) ask(t *testing.T, ctx context.Context, ends time.Time) (<-chan permission.Answered, *runstore.Permission) {
 	t.Helper()
-	before := len(l.store.View().PermissionsOfRun(l.run.ID))
+	before := map[runstore.PermissionID]bool{}
+	for _, p := range l.store.View().PermissionsOfRun(l.run.ID) {
+		before[p.ID] = true
+	}
 	out := make(chan permission.Answered, 1)
 	go func() {
 		out <- l.broker.Ask(ctx, permission.Asked{Run: l.run, Policy: contract.PermissionAsk, SessionID: "s", PromptEnds: ends,
@@ -98,8 +101,10 @@ func (l *lab) ask(t *testing.T, ctx context.Context, ends time.Time) (<-chan per
 	}()
 	for {
 		changed := l.store.Changed()
-		if all := l.store.View().PermissionsOfRun(l.run.ID); len(all) > before {
-			return out, all[len(all)-1]
+		for _, p := range l.store.View().PermissionsOfRun(l.run.ID) {
+			if !before[p.ID] {
+				return out, p
+			}
 		}
 		<-changed
 	}
