@@ -3,6 +3,7 @@ package runstore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -143,5 +144,79 @@ func BenchmarkViewAndLookUp(b *testing.B) {
 		if s.View().Run(id) == nil {
 			b.Fatal("lost")
 		}
+	}
+}
+
+// workday is a state as a project has it: runs with results, commands and protocol records, and
+// a full tail of events.
+func workday(t failer, runs, events int) *hot {
+	t.Helper()
+	h := &hot{projectID: NewID()}
+	protocol := json.RawMessage(`{"negotiated":{"protocol_version":1,"load_session":true},"tool_events":[` +
+		strings.Repeat(`{"at":1800000000.125,"kind":"edit","phase":"prompt","ref":"0123456789abcdef","status":"completed"},`, 12) + `{}]}`)
+	for i := range runs {
+		tx := newTx(h, time.Unix(1_800_000_000+int64(i), 0))
+		next, err := tx.finish(func(tx *Tx) error { return workRun(tx, i, protocol) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		h = next
+	}
+	tx := newTx(h, time.Unix(1_900_000_000, 0))
+	next, err := tx.finish(func(tx *Tx) error {
+		for len(tx.View.h.events) < events {
+			tx.Emit("run_stage_observed", RunID(NewID()), map[string]any{"stage": "first_prompt_started", "offset_seconds": 1.25})
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return next
+}
+
+func workRun(tx *Tx, i int, protocol json.RawMessage) error {
+	c, _, err := tx.Claim(claimOf(fmt.Sprintf("%06d-x", i)), nil)
+	if err != nil {
+		return err
+	}
+	id := func(kind string) string { return fmt.Sprintf("%s-%d", kind, i) }
+	for _, to := range []State{Starting, Running} {
+		if err := tx.Transition(c.ID, NewID(), to, "", nil); err != nil {
+			return err
+		}
+	}
+	if _, _, err := tx.RequestCommand(Command{ID: CommandID(id("cmd")), RunID: c.ID, TaskID: c.TaskID, CommandID: "unit", Argv: []string{"go", "test", "./..."}}); err != nil {
+		return err
+	}
+	for _, to := range []string{"starting", "running", "succeeded"} {
+		if err := tx.SetCommand(CommandID(id("cmd")), to, nil); err != nil {
+			return err
+		}
+	}
+	if _, _, err := tx.Receive(c.ID, envelope(c.Run, id("res"))); err != nil {
+		return err
+	}
+	if err := tx.EditRun(c.ID, func(r *Run) { r.Protocol = protocol }); err != nil {
+		return err
+	}
+	if err := tx.Transition(c.ID, NewID(), Completed, "", map[string]any{"details": map[string]any{"stop_reason": "end_turn", "updates": 120}}); err != nil {
+		return err
+	}
+	return errors.Join(tx.SetResult(ResultID(id("res")), "applying", nil), tx.SetResult(ResultID(id("res")), "applied", nil))
+}
+
+func BenchmarkDecodeSnapshot(b *testing.B) {
+	for _, c := range []struct{ runs, events int }{{50, 10_000}, {1500, 10_000}} {
+		b.Run(fmt.Sprintf("runs=%d,events=%d", c.runs, c.events), func(b *testing.B) {
+			data := encodeSnapshot(workday(b, c.runs, c.events), meta{Generation: 1})
+			b.SetBytes(int64(len(data)))
+			for b.Loop() {
+				if _, err := decodeSnapshot(data); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N)/(float64(len(data))/1e6), "ms/MB")
+		})
 	}
 }

@@ -68,11 +68,16 @@ func infoOf(t reflect.Type) *structInfo {
 
 // find returns the known field of a name.
 func (s *structInfo) find(name string) (field, bool) {
-	i := sort.Search(len(s.fields), func(i int) bool { return s.fields[i].name >= name })
+	i := s.search(name)
 	if i < len(s.fields) && s.fields[i].name == name {
 		return s.fields[i], true
 	}
 	return field{}, false
+}
+
+// search returns the first field whose name is not below name.
+func (s *structInfo) search(name string) int {
+	return sort.Search(len(s.fields), func(i int) bool { return s.fields[i].name >= name })
 }
 
 // encode returns v as compact JSON with sorted keys. Values that have no JSON form, such as
@@ -241,29 +246,40 @@ func appendFloat(dst []byte, f float64) []byte {
 
 // canonical returns a checked value in compact form with sorted keys. Strings and numbers keep
 // their spelling.
-func canonical(raw []byte) json.RawMessage { return appendCanonical(nil, raw) }
+func canonical(raw []byte) json.RawMessage {
+	return appendCanonical(make([]byte, 0, len(raw)), raw)
+}
 
 func appendCanonical(dst, raw []byte) []byte {
-	raw = bytes.TrimLeft(raw, " \t\r\n")
-	if len(raw) == 0 || raw[0] != '{' && raw[0] != '[' {
-		return append(dst, bytes.TrimRight(raw, " \t\r\n")...)
+	s, from := scanner{data: raw}, len(dst)
+	if s.peek() == 0 {
+		return dst
 	}
+	dst, sorted := s.compact(dst)
+	if sorted {
+		return dst
+	}
+	return appendSorted(dst[:from], raw)
+}
+
+// appendSorted is appendCanonical for an object or array that is not in order.
+func appendSorted(dst, raw []byte) []byte {
 	all := split(raw, 0)
-	object := raw[0] == '{'
-	if object {
+	w := walk(raw, 0)
+	if w.open == '{' {
 		sort.SliceStable(all, func(a, b int) bool { return all[a].key < all[b].key })
 	}
-	dst = append(dst, raw[0])
+	dst = append(dst, w.open)
 	for i, m := range all {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		if object {
+		if w.open == '{' {
 			dst = append(appendText(dst, m.key), ':')
 		}
 		dst = appendCanonical(dst, m.raw)
 	}
-	return append(dst, raw[0]+2) // '{' and '}', '[' and ']' are two apart
+	return append(dst, w.open+2)
 }
 
 // toRaw turns a value given by a caller into canonical JSON, or says why it cannot be stored.

@@ -158,6 +158,28 @@ func sample(t reflect.Type, processes int) string {
 	return "7"
 }
 
+func TestEventsAreCheckedBeforeTheyAreAskedFor(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"sequence":1.5}`:             "byte 19: an integer from 0",
+		`{"data":{"a":1},"kind":7}`:    "byte 30: a string",
+		`{ "at" : "x" }`:               "byte 16: a number",
+		`{"run_id":[]}`:                "byte 17: a string",
+		`{"\u0061t":"x","sequence":1}`: "a number",
+		`[]`:                           "byte 7: an object",
+	} {
+		if _, err := readEvent([]byte(text), 7); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+	}
+	e, err := readEvent([]byte(` {"sequence": 3, "kind": "k", "data": {"b": 1, "a": [ ]}, "x": "\u0061" }`)[1:], 0)
+	if err != nil || string(e.raw) != `{"data":{"a":[],"b":1},"kind":"k","sequence":3,"x":"\u0061"}` {
+		t.Fatalf("got %s, %v", e.raw, err)
+	}
+	if got := e.event(); got.Sequence != 3 || got.Kind != "k" || got.RunID != nil || string(got.Extra["x"]) != `"\u0061"` {
+		t.Errorf("got %+v", got)
+	}
+}
+
 func TestNamesAreExact(t *testing.T) {
 	var r Run
 	err := decode([]byte(`{"State":"bogus","STATE":1,"state":"running"}`), 0, &r)

@@ -119,7 +119,7 @@ func check(v any, raw []byte) string {
 	}
 	switch e := v.(type) {
 	case *Run:
-		e.processNull = hasNull(raw, "process")
+		e.processNull = e.Process == nil && hasNull(raw, "process")
 		if !validName(string(e.ID)) {
 			return fmt.Sprintf("%q is no run id", e.ID)
 		}
@@ -146,9 +146,9 @@ func check(v any, raw []byte) string {
 
 // hasNull tells whether an object has the member name with the value null.
 func hasNull(raw []byte, name string) bool {
-	for _, m := range split(raw, 0) {
-		if m.key == name {
-			return isNull(m.raw)
+	for w := walk(raw, 0); w.next(); {
+		if w.name() == name {
+			return isNull(w.raw)
 		}
 	}
 	return false

@@ -53,9 +53,7 @@ func (s *Store) take() (b *batch, over bool) {
 
 func (s *Store) commit(b *batch) {
 	before := &s.View().h
-	for i := len(b.state.events); i > 0 && b.state.events[i-1].Sequence > before.lastEvent; i-- {
-		b.group.events = b.state.events[i-1:]
-	}
+	b.group.events = eventsAfter(b.state.events, before.lastEvent)
 	if d := b.state.discardedThrough(); d != before.discardedThrough() {
 		b.group.discarded = d
 	}

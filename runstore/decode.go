@@ -1,6 +1,7 @@
 package runstore
 
 import (
+	"bytes"
 	"encoding/json"
 	"reflect"
 	"strconv"
@@ -90,16 +91,26 @@ func decodeStruct(raw []byte, off int, v reflect.Value) error {
 	}
 	info := infoOf(v.Type())
 	var extra Members
-	for _, m := range split(raw, off) {
-		f, known := info.find(m.key)
-		if !known {
+	i := 0 // our own documents are sorted, as the fields are
+	for w := walk(raw, off); w.next(); {
+		name := w.key[1 : len(w.key)-1]
+		if bytes.IndexByte(name, '\\') >= 0 {
+			name = []byte(unquote(w.key))
+		}
+		for i < len(info.fields) && info.fields[i].name < string(name) {
+			i++
+		}
+		if i > 0 && info.fields[i-1].name >= string(name) {
+			i = info.search(string(name))
+		}
+		if i == len(info.fields) || info.fields[i].name != string(name) {
 			if extra == nil {
 				extra = Members{}
 			}
-			extra[m.key] = canonical(m.raw)
+			extra[string(name)] = canonical(w.raw)
 			continue
 		}
-		if err := decodeValue(m.raw, m.off, v.Field(f.index)); err != nil {
+		if err := decodeValue(w.raw, w.off, v.Field(info.fields[i].index)); err != nil {
 			return err
 		}
 	}
@@ -150,7 +161,7 @@ func unmarshal(data []byte, ptr any) error {
 	}
 	s := scanner{data: data}
 	s.space()
-	return decode(data[s.pos:], s.pos, ptr)
+	return decode(bytes.TrimRight(data[s.pos:], " \t\r\n"), s.pos, ptr)
 }
 
 var (

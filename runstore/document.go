@@ -3,6 +3,7 @@ package runstore
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 )
 
@@ -84,17 +85,6 @@ func section[V any](m pmap[V]) json.RawMessage {
 		return true
 	})
 	return append(out, '}')
-}
-
-func eventSection(events []*Event) json.RawMessage {
-	out := []byte{'['}
-	for i, e := range events {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, encode(e)...)
-	}
-	return append(out, ']')
 }
 
 func (h *hot) runSection(private bool) json.RawMessage {
@@ -191,7 +181,7 @@ func (h *hot) loadSection(c collection, m member) error {
 	if m.raw[0] != '{' {
 		return wrongType(m.raw, m.off, c.name+": an object")
 	}
-	for _, e := range split(m.raw, m.off) {
+	for _, e := range m.members() {
 		if err := c.put(h, e.key, e.raw, e.off); err != nil {
 			return inEntity(c.name, e.key, err)
 		}
@@ -211,7 +201,9 @@ func (h *hot) loadEvents(m member) error {
 	if m.raw[0] != '[' {
 		return wrongType(m.raw, m.off, "events: an array")
 	}
-	for _, e := range split(m.raw, m.off) {
+	all := m.members()
+	h.events = slices.Grow(h.events, len(all))
+	for _, e := range all {
 		if err := h.loadEvent(e.raw, e.off); err != nil {
 			return err
 		}
@@ -220,12 +212,12 @@ func (h *hot) loadEvents(m member) error {
 }
 
 func (h *hot) loadEvent(raw []byte, off int) error {
-	e := new(Event)
-	if err := decode(raw, off, e); err != nil {
+	e, err := readEvent(raw, off)
+	if err != nil {
 		return err
 	}
-	if e.Sequence <= h.lastEvent {
-		return faultAt(off, "event %d after event %d", e.Sequence, h.lastEvent)
+	if e.sequence <= h.lastEvent {
+		return faultAt(off, "event %d after event %d", e.sequence, h.lastEvent)
 	}
 	h.addEvent(e)
 	return nil
@@ -236,7 +228,7 @@ func (h *hot) loadRuns(m member) error {
 	if m.raw[0] != '{' {
 		return wrongType(m.raw, m.off, "runs: an object")
 	}
-	for _, e := range split(m.raw, m.off) {
+	for _, e := range m.members() {
 		if err := collections[inRuns].put(h, e.key, e.raw, e.off); err != nil {
 			return inEntity("runs", e.key, err)
 		}
@@ -252,14 +244,14 @@ func (h *hot) loadRuns(m member) error {
 }
 
 func (h *hot) loadLists(run RunID, m member) error {
-	for _, l := range split(m.raw, m.off) {
+	for _, l := range m.members() {
 		if l.key != inReceipts && l.key != inReservations {
 			continue
 		}
 		if l.raw[0] != '{' {
 			return wrongType(l.raw, l.off, l.key+": an object")
 		}
-		for _, e := range split(l.raw, l.off) {
+		for _, e := range l.members() {
 			if err := collections[l.key].put(h, below(run, e.key), e.raw, e.off); err != nil {
 				return inEntity(l.key, e.key, err)
 			}

@@ -41,10 +41,11 @@ const (
 	resultAbandoned = "abandoned"
 )
 
-// resultEdges: a result is validated, then applied in steps. From needs_recovery it is taken
-// up again, found applied, or given up by the operator.
+// resultEdges: a result is validated, then applied in steps. One whose way is blocked before the
+// first step needs a person as much as one whose outcome is uncertain. From needs_recovery it is
+// taken up again, found applied, or given up by the operator.
 var resultEdges = map[string][]string{
-	resultReceived:  {resultApplying, resultRejected},
+	resultReceived:  {resultApplying, resultRejected, needsRecovery},
 	resultApplying:  {resultApplied, resultRejected, needsRecovery},
 	needsRecovery:   {resultApplying, resultApplied, resultRejected, resultAbandoned},
 	resultApplied:   nil,

@@ -18,9 +18,12 @@ type ResultHold struct {
 // Hold returns why the result does not go on, nil where nothing is known to be in its way.
 func (r *Result) Hold() *ResultHold { return copied(r.Held) }
 
-// HoldResult records why a received or applying result does not go on now and emits
-// result_held; a nil hold says that it goes on, and emits result_released. The same hold again
-// changes nothing. While it is held, Details.Error says what the hold says.
+// HoldResult records why an open result does not go on now and emits result_held; a nil hold says
+// that it goes on, and emits result_released. The same hold again changes nothing. While it is
+// held, Details.Error says what the hold says.
+//
+// One in needs_recovery that is held is not uncertain: nothing of it has moved, and it goes on
+// once what stands in its way is gone.
 func (tx *Tx) HoldResult(id ResultID, h *ResultHold) error {
 	old, err := tx.needResult(id)
 	if err != nil {
@@ -30,7 +33,7 @@ func (tx *Tx) HoldResult(id ResultID, h *ResultHold) error {
 	if h == nil && was == nil || h != nil && was != nil && h.Code == was.Code && h.What == was.What {
 		return nil
 	}
-	if h != nil && old.Status != resultReceived && old.Status != resultApplying {
+	if h != nil && !old.Open() {
 		return refusal.New(refusal.CodeTransition, "look at `greatminds run status`", "result %s is %s and cannot be held", id, old.Status)
 	}
 	now := tx.at()
@@ -39,6 +42,9 @@ func (tx *Tx) HoldResult(id ResultID, h *ResultHold) error {
 	if h != nil {
 		next.Held, next.Details, event = copied(h), &ResultDetails{Error: h.What}, "result_held"
 		next.Held.At = now
+		if old.Status == needsRecovery && old.Details != nil {
+			next.Details.Extra = old.Details.Extra // how a person leads it on
+		}
 		data["code"], data["what"] = h.Code, h.What
 	}
 	if next, err = normal(next); err != nil {

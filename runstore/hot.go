@@ -31,7 +31,7 @@ type hot struct {
 	paused       bool
 	retention    *Retention
 	findings     json.RawMessage
-	events       []*Event
+	events       []tailEvent
 	lastEvent    uint64
 	runs         pmap[*Run]
 	receipts     pmap[string]       // run/event id to the hash of the event
@@ -139,25 +139,16 @@ func (h *hot) discardedThrough() uint64 {
 }
 
 // addEvent appends e, which must be the newest.
-func (h *hot) addEvent(e *Event) {
+func (h *hot) addEvent(e tailEvent) {
 	h.events = append(h.events, e)
-	h.lastEvent = e.Sequence
+	h.lastEvent = e.sequence
 }
 
 // discard drops the events up to a sequence. The rest is copied, so that the memory of the
 // dropped ones is freed.
 func (h *hot) discard(through uint64) {
-	i, _ := slices.BinarySearchFunc(h.events, through+1, func(e *Event, s uint64) int {
-		switch {
-		case e.Sequence < s:
-			return -1
-		case e.Sequence > s:
-			return 1
-		}
-		return 0
-	})
-	if i > 0 {
-		h.events = slices.Clone(h.events[i:])
+	if kept := eventsAfter(h.events, through); len(kept) < len(h.events) {
+		h.events = slices.Clone(kept)
 	}
 }
 

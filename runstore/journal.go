@@ -38,7 +38,7 @@ type group struct {
 	first, last uint64
 	changed     map[change]struct{}
 	// events are those of the group that were not discarded in the same group.
-	events []*Event
+	events []tailEvent
 	// discarded is the last discarded event's sequence, where the group discarded any.
 	discarded uint64
 }
@@ -136,10 +136,12 @@ func decodeLine(text []byte, off int) (*line, error) {
 	}
 	object := append([]byte{'{'}, rest...)
 	base := off + restAt - 1
-	if err := checkJSON(object); err != nil {
+	root, err := outline(object, 2)
+	if err != nil {
 		return nil, shifted(err, base)
 	}
-	l := &line{off: off, members: split(object, base)}
+	root.shift(base)
+	l := &line{off: off, members: root.kids}
 	for _, m := range l.members {
 		if m.key == "format" {
 			l.header = &header{}
@@ -206,7 +208,7 @@ func applyChanges(h *hot, m member) error {
 	if m.raw[0] != '{' {
 		return wrongType(m.raw, m.off, "changes: an object")
 	}
-	for _, section := range split(m.raw, m.off) {
+	for _, section := range m.members() {
 		c, ok := collections[section.key]
 		if !ok {
 			return faultAt(section.off, "unknown kind of entity %q", section.key)
@@ -214,7 +216,7 @@ func applyChanges(h *hot, m member) error {
 		if section.raw[0] != '{' {
 			return wrongType(section.raw, section.off, section.key+": an object")
 		}
-		for _, e := range split(section.raw, section.off) {
+		for _, e := range section.members() {
 			if err := applyChange(h, c, e); err != nil {
 				return inEntity(c.name, e.key, err)
 			}

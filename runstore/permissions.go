@@ -46,7 +46,8 @@ func (tx *Tx) needPermission(id PermissionID) (*Permission, error) {
 // option and emits permission_answered; true means new. The same answer again changes nothing
 // while the run lives, also after delivery. Refused are an option that was not offered or
 // grants more than once, another answer than the recorded one, and an answer that comes too
-// late: the request closed or expired, or its run ended.
+// late: the request closed, or its run ended. Whether its time is over is for the process to say
+// that waits: the wall clock of ExpiresAt may have been set meanwhile.
 func (tx *Tx) AnswerPermission(id PermissionID, option string) (*Permission, bool, error) {
 	p, err := tx.needPermission(id)
 	if err != nil {
@@ -68,8 +69,6 @@ func (tx *Tx) AnswerPermission(id PermissionID, option string) (*Permission, boo
 		return p, false, nil
 	case p.OptionID != "":
 		return nil, false, gone("was already answered with " + p.OptionID)
-	case tx.at() > p.ExpiresAt:
-		return nil, false, gone("has expired")
 	}
 	next, now := *p, tx.at()
 	next.Status, next.OptionID, next.AnsweredAt = permissionAnswered, option, &now

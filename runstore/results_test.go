@@ -18,7 +18,7 @@ import (
 
 // resultMoves is the life of a receipt, in the words of the reference and DESIGN.
 const resultMoves = `
-received: applying rejected
+received: applying rejected needs_recovery
 applying: applied rejected needs_recovery
 needs_recovery: applying applied rejected abandoned
 applied:
@@ -431,7 +431,21 @@ func TestAHeldResultSaysWhyUntilItGoesOn(t *testing.T) {
 	if got := kinds(s.View().Events(4, 10)); got != "result_held result_released" {
 		t.Errorf("got %s", got)
 	}
+	update(t, s, func(tx *Tx) error {
+		return tx.SetResult("r1", "needs_recovery", func(r *Result) {
+			r.Details = &ResultDetails{Error: "in the way", Extra: Members{"repair": json.RawMessage(`"do this"`)}}
+		})
+	})
+	if err := hold(overlap); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.View().Result("r1"); r.Hold() == nil || r.Details.Error != overlap.What || string(r.Details.Extra["repair"]) != `"do this"` || r.Status != "needs_recovery" {
+		t.Errorf("got %s", encode(r))
+	}
 	update(t, s, func(tx *Tx) error { return tx.SetResult("r1", "rejected", nil) })
+	if r := s.View().Result("r1"); r.Hold() != nil {
+		t.Errorf("resolved and held: %s", encode(r))
+	}
 	refused(t, hold(overlap), refusal.CodeTransition)
 	closeStore(t, s)
 }

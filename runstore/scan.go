@@ -1,7 +1,7 @@
 package runstore
 
 import (
-	"encoding/json"
+	"bytes"
 	"fmt"
 	"unicode/utf8"
 )
@@ -33,11 +33,28 @@ func checkJSON(data []byte) error { return checkNested(data, 0) }
 
 func checkNested(data []byte, depth int) error {
 	s := scanner{data: data}
-	if err := s.value(depth); err != nil {
+	return s.document(depth, nil)
+}
+
+// outline checks data as checkJSON does and returns its value, cut into members and elements
+// down to the given number of levels. One pass does both.
+func outline(data []byte, levels int) (member, error) {
+	s, root := scanner{data: data, levels: levels}, member{}
+	s.space()
+	from := s.pos
+	if err := s.document(0, &root); err != nil {
+		return member{}, err
+	}
+	root.off = from
+	return root, nil
+}
+
+func (s *scanner) document(depth int, into *member) error {
+	if err := s.value(depth, into); err != nil {
 		return err
 	}
 	s.space()
-	if s.pos < len(data) {
+	if s.pos < len(s.data) {
 		return faultAt(s.pos, "data after the end of the document")
 	}
 	return nil
@@ -46,21 +63,23 @@ func checkNested(data []byte, depth int) error {
 type scanner struct {
 	data []byte
 	pos  int
+	// levels is how deep the members of a document are kept.
+	levels int
 }
 
 func (s *scanner) space() {
-	for s.pos < len(s.data) {
-		switch s.data[s.pos] {
-		case ' ', '\t', '\n', '\r':
-			s.pos++
-		default:
-			return
-		}
+	i := s.pos
+	for i < len(s.data) && (s.data[i] == ' ' || s.data[i] == '\n' || s.data[i] == '\t' || s.data[i] == '\r') {
+		i++
 	}
+	s.pos = i
 }
 
 // peek returns the next byte that is no white space, 0 at the end.
 func (s *scanner) peek() byte {
+	if s.pos < len(s.data) && s.data[s.pos] > ' ' {
+		return s.data[s.pos]
+	}
 	s.space()
 	if s.pos == len(s.data) {
 		return 0
@@ -75,15 +94,33 @@ func (s *scanner) wrong(want string) error {
 	return faultAt(s.pos, "unexpected %q, %s expected", s.data[s.pos:s.pos+1], want)
 }
 
-func (s *scanner) value(depth int) error {
+// value checks one value. Where into is given, the value's bytes go into it and, down to
+// s.levels, its members.
+func (s *scanner) value(depth int, into *member) error {
 	if depth > maxDepth {
 		return faultAt(s.pos, "nested deeper than %d", maxDepth)
 	}
+	s.space()
+	from := s.pos
+	kids := into
+	if depth >= s.levels {
+		kids = nil
+	}
+	if err := s.kind(depth, kids); err != nil {
+		return err
+	}
+	if into != nil {
+		into.raw, into.off = s.data[from:s.pos:s.pos], from
+	}
+	return nil
+}
+
+func (s *scanner) kind(depth int, into *member) error {
 	switch c := s.peek(); {
 	case c == '{':
-		return s.object(depth)
+		return s.object(depth, into)
 	case c == '[':
-		return s.array(depth)
+		return s.array(depth, into)
 	case c == '"':
 		return s.text()
 	case c == '-' || c >= '0' && c <= '9':
@@ -106,13 +143,15 @@ func (s *scanner) word(w string) error {
 	return nil
 }
 
-func (s *scanner) object(depth int) error {
+func (s *scanner) object(depth int, into *member) error {
+	from := s.pos
 	s.pos++
 	if s.peek() == '}' {
 		s.pos++
 		return nil
 	}
-	var seen keySet
+	var last []byte
+	sorted := true
 	for {
 		if s.peek() != '"' {
 			return s.wrong("a key")
@@ -121,15 +160,15 @@ func (s *scanner) object(depth int) error {
 		if err := s.text(); err != nil {
 			return err
 		}
-		key := unquote(s.data[at:s.pos])
-		if !seen.add(key) {
-			return faultAt(at, "duplicate key %q", key)
-		}
+		key := s.data[at+1 : s.pos-1]
+		// Our own documents are sorted, and sorted keys are no duplicates.
+		sorted = sorted && bytes.IndexByte(key, '\\') < 0 && (last == nil || bytes.Compare(last, key) < 0)
+		last = key
 		if s.peek() != ':' {
 			return s.wrong("a colon")
 		}
 		s.pos++
-		if err := s.value(depth + 1); err != nil {
+		if err := s.value(depth+1, into.child(s.data[at:s.pos-1])); err != nil {
 			return err
 		}
 		switch s.peek() {
@@ -137,6 +176,9 @@ func (s *scanner) object(depth int) error {
 			s.pos++
 		case '}':
 			s.pos++
+			if !sorted {
+				return duplicate(s.data[from:s.pos], from)
+			}
 			return nil
 		default:
 			return s.wrong("a comma or the object's end")
@@ -144,14 +186,27 @@ func (s *scanner) object(depth int) error {
 	}
 }
 
-func (s *scanner) array(depth int) error {
+// duplicate finds a key that a well-formed object has twice.
+func duplicate(object []byte, base int) error {
+	seen := map[string]struct{}{}
+	for w := walk(object, base); w.next(); {
+		key := w.name()
+		if _, twice := seen[key]; twice {
+			return faultAt(w.keyAt, "duplicate key %q", key)
+		}
+		seen[key] = struct{}{}
+	}
+	return nil
+}
+
+func (s *scanner) array(depth int, into *member) error {
 	s.pos++
 	if s.peek() == ']' {
 		s.pos++
 		return nil
 	}
 	for {
-		if err := s.value(depth + 1); err != nil {
+		if err := s.value(depth+1, into.child(nil)); err != nil {
 			return err
 		}
 		switch s.peek() {
@@ -166,9 +221,23 @@ func (s *scanner) array(depth int) error {
 	}
 }
 
+// plain tells which bytes stand for themselves in a string.
+var plain = func() (table [256]bool) {
+	for c := 0x20; c < utf8.RuneSelf; c++ {
+		table[c] = c != '"' && c != '\\'
+	}
+	return table
+}()
+
 func (s *scanner) text() error {
 	s.pos++
-	for s.pos < len(s.data) {
+	for {
+		for s.pos < len(s.data) && plain[s.data[s.pos]] {
+			s.pos++
+		}
+		if s.pos == len(s.data) {
+			return s.wrong("the string's end")
+		}
 		switch c := s.data[s.pos]; {
 		case c == '"':
 			s.pos++
@@ -179,8 +248,6 @@ func (s *scanner) text() error {
 			}
 		case c < 0x20:
 			return faultAt(s.pos, "a control character in a string")
-		case c < utf8.RuneSelf:
-			s.pos++
 		default:
 			r, n := utf8.DecodeRune(s.data[s.pos:])
 			if r == utf8.RuneError && n == 1 {
@@ -189,7 +256,6 @@ func (s *scanner) text() error {
 			s.pos += n
 		}
 	}
-	return s.wrong("the string's end")
 }
 
 func (s *scanner) escape() error {
@@ -251,118 +317,4 @@ func (s *scanner) number() error {
 		}
 	}
 	return nil
-}
-
-// keySet finds duplicates; most objects are small, so it starts as a list.
-type keySet struct {
-	few  []string
-	many map[string]struct{}
-}
-
-func (k *keySet) add(key string) bool {
-	if k.many != nil {
-		if _, twice := k.many[key]; twice {
-			return false
-		}
-		k.many[key] = struct{}{}
-		return true
-	}
-	for _, old := range k.few {
-		if old == key {
-			return false
-		}
-	}
-	if k.few = append(k.few, key); len(k.few) > 16 {
-		k.many = make(map[string]struct{}, 64)
-		for _, old := range k.few {
-			k.many[old] = struct{}{}
-		}
-	}
-	return true
-}
-
-// unquote decodes a JSON string that checkJSON has passed.
-func unquote(raw []byte) string {
-	for _, c := range raw {
-		if c == '\\' {
-			var s string
-			if err := json.Unmarshal(raw, &s); err != nil {
-				panic("runstore: a checked string does not decode: " + string(raw))
-			}
-			return s
-		}
-	}
-	return string(raw[1 : len(raw)-1])
-}
-
-// member is one member of an object, or one element of an array (then without a key). Raw is
-// a part of the document, off its place in it.
-type member struct {
-	key string
-	raw []byte
-	off int
-}
-
-// split returns the members or elements of a value that checkJSON has passed and that stands
-// at base in its document, in their order. Any other value has none.
-func split(raw []byte, base int) []member {
-	s := scanner{data: raw}
-	open := s.peek()
-	if open != '{' && open != '[' {
-		return nil
-	}
-	s.pos++
-	var all []member
-	for {
-		switch s.peek() {
-		case ',':
-			s.pos++
-			s.space()
-		case '}', ']', 0:
-			return all
-		}
-		var m member
-		if open == '{' {
-			at := s.pos
-			s.skip()
-			m.key = unquote(raw[at:s.pos])
-			s.space()
-			s.pos++ // the colon
-			s.space()
-		}
-		from := s.pos
-		s.skip()
-		m.raw, m.off = raw[from:s.pos:s.pos], base+from
-		all = append(all, m)
-	}
-}
-
-// skip moves over one value of a checked document.
-func (s *scanner) skip() {
-	depth := 0
-	for s.pos < len(s.data) {
-		switch s.data[s.pos] {
-		case '"':
-			for s.pos++; s.data[s.pos] != '"'; s.pos++ {
-				if s.data[s.pos] == '\\' {
-					s.pos++
-				}
-			}
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth == 0 {
-				return
-			}
-			depth--
-		case ',', ':', ' ', '\t', '\n', '\r':
-			if depth == 0 {
-				return
-			}
-		}
-		s.pos++
-		if depth == 0 && s.pos < len(s.data) && (s.data[s.pos-1] == '"' || s.data[s.pos-1] == '}' || s.data[s.pos-1] == ']') {
-			return
-		}
-	}
 }

@@ -82,14 +82,14 @@ func (originalError) Error() string { return "no member \"store\"" }
 
 // decodeSnapshot reads state.json. It fails with a *fault, a newerError or an originalError.
 func decodeSnapshot(data []byte) (*snapshot, error) {
-	if err := checkJSON(data); err != nil {
+	root, err := outline(data, 2)
+	if err != nil {
 		return nil, err
 	}
-	s := scanner{data: data}
-	if s.peek() != '{' {
-		return nil, faultAt(s.pos, "an object expected")
+	if root.raw[0] != '{' {
+		return nil, faultAt(root.off, "an object expected")
 	}
-	members := split(data, 0)
+	members := root.members()
 	snap := &snapshot{}
 	ours := false
 	for _, m := range members {

@@ -79,7 +79,7 @@ func (tx *Tx) Emit(kind string, run RunID, data map[string]any) {
 	if run != "" {
 		e.RunID = &run
 	}
-	tx.View.h.addEvent(e)
+	tx.View.h.addEvent(storedEvent(e))
 }
 
 // prune keeps the event tail within its limit: beyond it the tail shrinks to 80 percent, so
@@ -92,7 +92,7 @@ func (tx *Tx) prune() {
 	}
 	keep := limit*8/10 - 1 // one more tells of the pruning
 	dropped := h.events[:len(h.events)-keep]
-	through := dropped[len(dropped)-1].Sequence
+	through := dropped[len(dropped)-1].sequence
 	r := Retention{MaxEvents: limit}
 	if h.retention != nil {
 		r = *h.retention

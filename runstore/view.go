@@ -137,21 +137,18 @@ func (v *View) Reservations(id RunID) map[string]Reservation {
 // sequence were discarded, a synthetic events_gap comes first, beyond the limit, with the
 // sequence of the last discarded event: going on from it misses and repeats nothing.
 // Spec: "Runtime event retention".
-func (v *View) Events(after uint64, limit int) []*Event {
-	from, _ := slices.BinarySearchFunc(v.h.events, after+1, func(e *Event, s uint64) int {
-		return cmp.Compare(e.Sequence, s)
-	})
-	page := v.h.events[from:]
-	page = slices.Clone(page[:min(max(limit, 0), len(page))])
+func (v *View) Events(sequence uint64, limit int) []*Event {
+	tail := eventsAfter(v.h.events, sequence)
+	page := decodeEvents(tail[:min(max(limit, 0), len(tail))])
 	through := v.h.discardedThrough()
-	if after >= through {
+	if sequence >= through {
 		return page
 	}
 	first := v.h.lastEvent + 1
 	if len(v.h.events) > 0 {
-		first = v.h.events[0].Sequence
+		first = v.h.events[0].sequence
 	}
-	data := map[string]uint64{"requested_after": after, "discarded_through": through, "first_available_sequence": first}
+	data := map[string]uint64{"requested_after": sequence, "discarded_through": through, "first_available_sequence": first}
 	gap := &Event{Sequence: through, Kind: "events_gap", Data: encode(data)}
 	if v.h.retention.UpdatedAt != nil {
 		gap.At = *v.h.retention.UpdatedAt
