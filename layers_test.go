@@ -36,6 +36,7 @@ var mayImport = map[string][]string{
 var internalMay = map[string][]string{
 	"internal/durable":           {"internal/refusal"},
 	"internal/durable/faultdisk": {"internal/durable"},
+	"internal/durable/powercut":  {"internal/durable"},
 	"internal/execgate":          {"internal/durable", "internal/refusal", "internal/execgate/entry", "internal/execgate/keep", "internal/execgate/proc"},
 	"internal/execgate/keep":     {"internal/execgate/entry", "internal/execgate/proc"},
 	"internal/execgate/proc":     {"internal/execgate/entry"},
