@@ -14,7 +14,7 @@ func (d *Daemon) applyResults(ctx context.Context) (next time.Time) {
 	v, now := d.store.View(), d.o.Now()
 	for _, res := range v.OpenResults() {
 		run, key := v.Run(res.Envelope.RunID), "result/"+string(res.ID())
-		if res.Status == "needs_recovery" || run == nil || d.Live(run.ID) || !run.State.Terminal() && run.Process != nil {
+		if forPerson(res) || run == nil || d.Live(run.ID) || !run.State.Terminal() && run.Process != nil {
 			continue
 		}
 		if at, waits := d.later.waits(key, now); waits {
@@ -28,6 +28,10 @@ func (d *Daemon) applyResults(ctx context.Context) (next time.Time) {
 	}
 	return next
 }
+
+// forPerson tells whether only a person can lead a result on: its outcome is uncertain. One that
+// is held goes on by itself.
+func forPerson(r *runstore.Result) bool { return r.Status == "needs_recovery" && r.Hold() == nil }
 
 // startCommands carries out queued commands, each in a goroutine of its own, and records outcomes
 // that the store did not take before. It returns when one that was put off is due.
@@ -104,7 +108,7 @@ func (d *Daemon) afterApply(ctx context.Context, key string, res *runstore.Resul
 		said.Error("result not applied", "err", err)
 	}
 	switch now := d.store.View().Result(res.ID()); {
-	case now == nil || !now.Open() || now.Status == "needs_recovery":
+	case now == nil || !now.Open() || forPerson(now):
 		d.later.forget(key)
 	case !again.IsZero():
 		d.later.to(key, again, d.o.Now())

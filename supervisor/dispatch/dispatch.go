@@ -204,6 +204,10 @@ func openResult(_ World, v *runstore.View, history []*runstore.Run, j *Judgement
 			}
 			return hold(j, ResultUnresolved, "", "%s", what)
 		case "needs_recovery":
+			if h := res.Hold(); h != nil {
+				return hold(j, ResultUnresolved, h.Remedy+"; `greatminds run repair --operation "+string(res.ID())+"` looks at once",
+					"result %s is held (%s): %s", res.ID(), h.Code, h.What)
+			}
 			return hold(j, ResultUnresolved,
 				fmt.Sprintf("greatminds run repair --operation %s, or with --abandon --reason TEXT", res.ID()),
 				"result %s needs recovery: %s", res.ID(), errorOf(res))

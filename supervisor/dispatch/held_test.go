@@ -36,4 +36,14 @@ func TestATaskBehindAHeldResultSaysWhatHelps(t *testing.T) {
 		!strings.Contains(j.What, "checkout_overlap") || !strings.Contains(j.What, "a.txt is in the way") {
 		t.Errorf("got %s, %q, remedy %q", j.Reason, j.What, j.Remedy)
 	}
+	l.update(func(tx *runstore.Tx) error {
+		if err := tx.SetResult(result, "needs_recovery", nil); err != nil {
+			return err
+		}
+		return tx.HoldResult(result, &runstore.ResultHold{Code: "checkout_overlap", What: "a.txt is in the way", Remedy: "move it away"})
+	})
+	if j := judged(); j.Reason != "domain_result_unresolved" || !strings.Contains(j.Remedy, "move it away") || !strings.Contains(j.Remedy, "run repair --operation "+string(result)) ||
+		!strings.Contains(j.What, "checkout_overlap") || !strings.Contains(j.What, "a.txt is in the way") {
+		t.Errorf("got %s, %q, remedy %q", j.Reason, j.What, j.Remedy)
+	}
 }

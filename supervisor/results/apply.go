@@ -49,7 +49,9 @@ func (a *Applier) open(id runstore.ResultID) (*runstore.Run, *runstore.Result, e
 	switch res.Status {
 	case "received", "applying":
 	case "needs_recovery":
-		return nil, nil, recoveryRefusal(res)
+		if res.Hold() == nil {
+			return nil, nil, recoveryRefusal(res)
+		}
 	default:
 		return nil, nil, nil
 	}
@@ -65,7 +67,7 @@ func (a *Applier) open(id runstore.ResultID) (*runstore.Run, *runstore.Result, e
 
 // advance applies a result under its task's lock.
 func (a *Applier) advance(ctx context.Context, held *tasks.Held, run *runstore.Run, res *runstore.Result) error {
-	if res.Status == "applying" {
+	if a.recorded(res) {
 		err := a.resume(ctx, held, run, res)
 		if !errors.Is(err, tasks.ErrBranchMoved) {
 			return err
@@ -100,8 +102,7 @@ func (a *Applier) outcome(ctx context.Context, id runstore.ResultID, err error) 
 		}
 		return time.Time{}, errors.Join(ctx.Err(), err)
 	}
-	h := &runstore.ResultHold{Code: string(held.cause.Code), What: held.cause.Error(), Remedy: held.cause.Remedy}
-	if err := a.o.Store.Update(ctx, func(tx *runstore.Tx) error { return tx.HoldResult(id, h) }); err != nil {
+	if err := a.hold(ctx, id, held.cause); err != nil {
 		return time.Time{}, err
 	}
 	return a.again(id), held.cause

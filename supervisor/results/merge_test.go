@@ -43,29 +43,33 @@ func TestConflictHandsTheTaskBack(t *testing.T) {
 	}
 }
 
-// What stands in a merge's way holds the receipt as received, with nothing moved, and clears by
-// itself; the operator may also give the decision up.
+// What stands in a merge's way holds the receipt with nothing moved, and clears by itself; where
+// it is a user's checkout the receipt needs a person. The operator may also give the decision up.
 func TestObstacleHoldsTheResult(t *testing.T) {
 	cases := []struct {
 		name         string
 		spoil, clear func(l *lab)
 		code         refusal.Code
 		word         string
+		status       string
 	}{
 		{"overlap", func(l *lab) { l.write("a.txt", "mine\n"); l.write("new.txt", "mine\n") },
 			func(l *lab) {
 				l.git(l.root, "checkout", "-q", "a.txt")
 				l.gone("new.txt")
-			}, refusal.CodeCheckoutOverlap, "a.txt, new.txt"},
-		{"index lock", func(l *lab) { l.write(".git/index.lock", "") }, func(l *lab) { l.gone(".git/index.lock") }, refusal.CodeGitIndexLocked, "index.lock"},
+			}, refusal.CodeCheckoutOverlap, "a.txt, new.txt", "needs_recovery"},
+		{"untracked", func(l *lab) { l.write("new.txt", "mine\n") }, func(l *lab) { l.gone("new.txt") }, refusal.CodeCheckoutOverlap, "new.txt", "needs_recovery"},
+		{"merge under way", func(l *lab) { l.write(".git/MERGE_HEAD", strings.Repeat("0", 40)+"\n") },
+			func(l *lab) { l.gone(".git/MERGE_HEAD") }, refusal.CodeMergeBusy, "a merge", "needs_recovery"},
+		{"index lock", func(l *lab) { l.write(".git/index.lock", "") }, func(l *lab) { l.gone(".git/index.lock") }, refusal.CodeGitIndexLocked, "index.lock", "needs_recovery"},
 		{"hook", func(l *lab) {
 			l.write(".git/hooks/pre-merge-commit", "#!/bin/sh\necho frozen >&2\nexit 1\n")
 			if err := os.Chmod(filepath.Join(l.root, ".git/hooks/pre-merge-commit"), 0o755); err != nil {
 				l.t.Fatal(err)
 			}
-		}, func(l *lab) { l.gone(".git/hooks/pre-merge-commit") }, refusal.CodeHookFailed, "frozen"},
+		}, func(l *lab) { l.gone(".git/hooks/pre-merge-commit") }, refusal.CodeHookFailed, "frozen", "received"},
 		{"no default branch", func(l *lab) { l.git(l.root, "branch", "-m", "main", "trunk") },
-			func(l *lab) { l.git(l.root, "branch", "-m", "trunk", "main") }, refusal.CodeDefaultBranchMissing, "main"},
+			func(l *lab) { l.git(l.root, "branch", "-m", "trunk", "main") }, refusal.CodeDefaultBranchMissing, "main", "received"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -81,7 +85,7 @@ func TestObstacleHoldsTheResult(t *testing.T) {
 				}
 			}
 			h := l.result().Hold()
-			if l.result().Status != "received" || h == nil || h.Code != string(c.code) || !strings.Contains(h.What, c.word) || h.Remedy == "" {
+			if l.result().Status != c.status || h == nil || h.Code != string(c.code) || !strings.Contains(h.What, c.word) || h.Remedy == "" {
 				t.Fatalf("result %s, hold %+v", l.result().Status, h)
 			}
 			if after := l.state(); after != before {
@@ -109,7 +113,7 @@ func TestObstacleHoldsTheResult(t *testing.T) {
 		if _, err := l.applier.Abandon(l.ctx(), string(resultID), "not now"); err != nil {
 			t.Fatal(err)
 		}
-		if got := l.result(); got.Status != "rejected" || !strings.Contains(got.Details.Error, "not now") || got.Hold() != nil {
+		if got := l.result(); got.Status != "abandoned" || !strings.Contains(got.Details.Error, "not now") || got.Hold() != nil {
 			t.Errorf("result %s %+v", got.Status, got.Details)
 		}
 		if l.state() != before {
@@ -183,7 +187,7 @@ func TestObstacleAfterTheIntentHoldsTheApplication(t *testing.T) {
 	if err := l.applier.Recover(l.ctx()); err != nil {
 		t.Fatal(err)
 	}
-	if got := l.result(); got.Status != "applying" || got.Hold() == nil || got.Hold().Code != string(refusal.CodeCheckoutOverlap) {
+	if got := l.result(); got.Status != "needs_recovery" || got.Hold() == nil || got.Hold().Code != string(refusal.CodeCheckoutOverlap) {
 		t.Fatalf("result %s, hold %+v", got.Status, got.Hold())
 	}
 	if l.read("a.txt") != "mine\n" || l.merges() != "0" || l.queues() != "feature_review" {
@@ -194,6 +198,54 @@ func TestObstacleAfterTheIntentHoldsTheApplication(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.wantVerified()
+}
+
+// A hold that lasts writes nothing at each look, and once its cause is gone the application goes
+// on from its record, without a person and whoever looks: this process or the next.
+func TestAHeldApplicationGoesOnFromItsRecord(t *testing.T) {
+	l := stopped(t, "apply.merge")
+	l.write("a.txt", "mine\n")
+	if err := l.applier.Recover(l.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	before := l.store.View().Sequence()
+	for range 3 {
+		wantCode(t, l.apply(), refusal.CodeCheckoutOverlap, "a.txt")
+	}
+	if _, err := l.applier.Repair(l.ctx(), string(resultID)); err == nil {
+		t.Error("a repair with the file still in the way succeeded")
+	}
+	if got := l.store.View().Sequence(); got != before {
+		t.Errorf("the hold wrote %d events", got-before)
+	}
+	l.reopen()
+	if err := l.applier.Recover(l.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	l.git(l.root, "checkout", "-q", "a.txt")
+	if err := l.apply(); err != nil {
+		t.Fatal(err)
+	}
+	l.wantVerified()
+}
+
+// What was only held and is uncertain by now is left to a person, who is told so.
+func TestAHeldApplicationThatSomebodyBeganIsUncertain(t *testing.T) {
+	l := stopped(t, "apply.merge")
+	l.write("a.txt", "mine\n")
+	if err := l.applier.Recover(l.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	l.git(l.root, "checkout", "-q", "a.txt")
+	l.write(l.taskFile("feature_review"), "somebody else's\n")
+	wantCode(t, l.apply(), refusal.CodeResultRecovery)
+	got := l.result()
+	if got.Status != "needs_recovery" || got.Hold() != nil || got.Details == nil || len(got.Details.Extra["repair"]) == 0 {
+		t.Errorf("result %s, hold %+v, details %+v", got.Status, got.Hold(), got.Details)
+	}
+	if l.merges() != "0" {
+		t.Error("it was merged")
+	}
 }
 
 // A branch that went on between the intent and the merge is merged into as it is by then.

@@ -66,7 +66,10 @@ func (a *Applier) resume(ctx context.Context, held *tasks.Held, run *runstore.Ru
 		return err
 	}
 	defer release()
-	return a.settle(ctx, op, a.perform(ctx, held, op, true))
+	if err = a.takeUp(ctx, op); err == nil {
+		err = a.perform(ctx, held, op, true)
+	}
+	return a.settle(ctx, op, err)
 }
 
 func actionsOf(names []string) []tasks.WorktreeAction {
@@ -118,18 +121,19 @@ func (a *Applier) void(ctx context.Context, op *operation, reasons []refusal.Rea
 
 // needsRecovery leaves a result to a person, with both ways out named.
 func (a *Applier) needsRecovery(ctx context.Context, op *operation, r *refusal.Refusal) error {
-	repair, abandon := RepairCommands(string(op.ResultID))
-	details := &runstore.ResultDetails{Error: r.Error(), Extra: runstore.Members{}}
-	for name, value := range map[string]string{"code": string(r.Code), "remedy": r.Remedy, "repair": repair, "abandon": abandon} {
-		raw, err := json.Marshal(value)
-		if err != nil {
-			return err
-		}
-		details.Extra[name] = raw
+	details, err := recoveryDetails(op.ResultID, r)
+	if err != nil {
+		return err
 	}
-	err := a.o.Store.Update(ctx, func(tx *runstore.Tx) error {
+	err = a.o.Store.Update(ctx, func(tx *runstore.Tx) error {
 		if err := tx.HoldResult(op.ResultID, nil); err != nil {
 			return err
+		}
+		if tx.Result(op.ResultID).Status == "needs_recovery" {
+			// It was held and is uncertain by now, which is another need.
+			if err := tx.SetResult(op.ResultID, "applying", nil); err != nil {
+				return err
+			}
 		}
 		return tx.SetResult(op.ResultID, "needs_recovery", func(res *runstore.Result) { res.Details = details })
 	})
@@ -139,6 +143,21 @@ func (a *Applier) needsRecovery(ctx context.Context, op *operation, r *refusal.R
 	a.settled(op.ResultID)
 	a.o.Log.Error("result needs recovery", "task_id", op.TaskID, "result_id", op.ResultID, "code", r.Code, "what", r.Error(), "err", errors.Unwrap(r))
 	return recoveryRefusal(a.o.Store.View().Result(op.ResultID))
+}
+
+// recoveryDetails are what the receipt of a result in needs_recovery says: why, what helps, and
+// both ways out.
+func recoveryDetails(id runstore.ResultID, r *refusal.Refusal) (*runstore.ResultDetails, error) {
+	repair, abandon := RepairCommands(string(id))
+	details := &runstore.ResultDetails{Error: r.Error(), Extra: runstore.Members{}}
+	for name, value := range map[string]string{"code": string(r.Code), "remedy": r.Remedy, "repair": repair, "abandon": abandon} {
+		raw, err := json.Marshal(value)
+		if err != nil {
+			return nil, err
+		}
+		details.Extra[name] = raw
+	}
+	return details, nil
 }
 
 // RepairCommands are the two commands that lead out of needs_recovery.

@@ -44,6 +44,9 @@ func (a *Applier) Repair(ctx context.Context, id string) (any, error) {
 	switch res.Status {
 	case "received", "applying":
 	case "needs_recovery":
+		if res.Hold() != nil {
+			break // nothing of it has moved; applying it takes it up
+		}
 		if err := a.reopen(ctx, res); err != nil {
 			return nil, err
 		}

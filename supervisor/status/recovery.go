@@ -6,13 +6,14 @@ import (
 	"greatminds/runstore"
 )
 
-// Recovery is something whose outcome is uncertain, with the commands that lead out of it. E-218.
+// Recovery is something that needs a person, mostly because its outcome is uncertain, with the
+// commands that lead out of it. E-218.
 type Recovery struct {
 	// Kind is result, operation or command.
 	Kind   string `json:"kind"`
 	ID     string `json:"id"`
 	TaskID string `json:"task_id"`
-	// Reason says what is uncertain.
+	// Reason says what is uncertain, or what stands in the way and how to clear it.
 	Reason string `json:"reason"`
 	// Commands are to be typed as they are, but for TEXT.
 	Commands []string `json:"commands"`
@@ -28,6 +29,9 @@ func recoveries(v *runstore.View) []Recovery {
 		why := ""
 		if r.Details != nil {
 			why = r.Details.Error
+		}
+		if h := r.Hold(); h != nil {
+			why = h.What + ": " + h.Remedy
 		}
 		out = append(out, Recovery{"result", string(r.ID()), string(r.Envelope.TaskID), why, repairs(string(r.ID()))})
 	}
