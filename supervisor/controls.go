@@ -22,6 +22,9 @@ func (d *Daemon) Live(run runstore.RunID) bool {
 	return d.live[run] != nil
 }
 
+// Waits reports whether an agent's callback still waits for the answer to a question.
+func (d *Daemon) Waits(question runstore.PermissionID) bool { return d.broker.Waits(question) }
+
 // Cancel carries out the pending cancel control of a live run; the run ends bounded in time.
 func (d *Daemon) Cancel(run runstore.RunID) { d.stopRun(run, errOperatorCancel) }
 

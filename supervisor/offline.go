@@ -52,6 +52,7 @@ func (c *core) settleOffline(ctx context.Context) error {
 // nobody stands for the daemon where none runs.
 type nobody struct{}
 
-func (nobody) Wake()                    {}
-func (nobody) Live(runstore.RunID) bool { return false }
-func (nobody) Cancel(runstore.RunID)    {}
+func (nobody) Wake()                            {}
+func (nobody) Live(runstore.RunID) bool         { return false }
+func (nobody) Waits(runstore.PermissionID) bool { return false }
+func (nobody) Cancel(runstore.RunID)            {}

@@ -2,9 +2,10 @@ package cli
 
 import (
 	"os"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"greatminds/internal/clock"
 )
 
 // Version is the version of this program. A release sets it at link time.
@@ -23,7 +24,7 @@ func Process() World {
 	}
 	return World{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Terminal: isTerminal(os.Stdout),
-		Getenv: os.Getenv, Environ: os.Environ(), Cwd: cwd, Exe: exe, Version: Version, Now: time.Now,
+		Getenv: os.Getenv, Environ: os.Environ(), Cwd: cwd, Exe: exe, Version: Version, Now: clock.Wall(os.Getenv),
 	}
 }
 

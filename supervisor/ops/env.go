@@ -66,6 +66,9 @@ type Daemon interface {
 	Wake()
 	// Live reports whether this process drives the run now, from its claim to its end.
 	Live(run runstore.RunID) bool
+	// Waits reports whether the agent's callback still waits for the answer to a question, by this
+	// process's own clock.
+	Waits(question runstore.PermissionID) bool
 	// Cancel carries out the pending cancel control of a live run, bounded in time.
 	Cancel(run runstore.RunID)
 }

@@ -55,6 +55,7 @@ type world struct {
 	dir     string
 	mu      sync.Mutex
 	live    map[runstore.RunID]bool
+	expired bool // no callback waits any more
 	woken   int
 	stopped []runstore.RunID
 	// reasons is what the next Check answers, checked counts the calls.
@@ -104,6 +105,12 @@ func must(t *testing.T, err error) {
 func (w *world) Wake() { w.mu.Lock(); defer w.mu.Unlock(); w.woken++ }
 
 func (w *world) Live(run runstore.RunID) bool { w.mu.Lock(); defer w.mu.Unlock(); return w.live[run] }
+
+func (w *world) Waits(runstore.PermissionID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.expired
+}
 
 func (w *world) Cancel(run runstore.RunID) {
 	w.mu.Lock()

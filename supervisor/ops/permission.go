@@ -136,7 +136,7 @@ func (r *request) deliverable(tx *runstore.Tx, p *runstore.Permission, run *runs
 		return gone(p, "its session is no longer the run's")
 	case p.Status == "pending" && !alive(run.Process):
 		return gone(p, "its agent process has ended")
-	case p.Status == "pending" && seconds(tx.Now()) >= p.ExpiresAt:
+	case p.Status == "pending" && !r.Daemon.Waits(p.ID):
 		return gone(p, "its time is over")
 	case p.Status == "pending" && current != "" && string(current) != string(p.TaskRevision):
 		return gone(p, "task %s has changed since it was asked", run.TaskID)

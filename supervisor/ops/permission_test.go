@@ -127,18 +127,26 @@ func TestPermissionAnswersThatAreRefused(t *testing.T) {
 	wants(t, err, refusal.CodePermissionUnknown, 2)
 }
 
-// E-044: the deadline is part of the request, and is checked when the answer comes.
+// E-044: the deadline is part of the request, and is checked when the answer comes: by the clock of
+// the process that waits, and never by the wall clock, which somebody may have set.
 func TestAnAnswerAfterTheDeadlineIsRefused(t *testing.T) {
-	w := newWorld(t)
-	r := w.running()
-	id := runstore.PermissionID(runstore.NewID())
-	run := w.env.Store.View().Run(r.id)
-	w.update(func(tx *runstore.Tx) error {
-		return tx.AskPermission(runstore.Permission{ID: id, RunID: r.id, OwnerID: "owner", SessionID: "session", TaskRevision: run.TaskRevision,
-			ExpiresAt: runstore.Epoch(epoch), Tool: []byte(`{}`), Options: []runstore.Option{{OptionID: "yes", Kind: "allow_once"}}})
-	})
-	_, err := w.operate("run.permission-answer", ops.AnswerArgs{Request: id, Option: "yes"})
-	wants(t, err, refusal.CodePermissionGone, 3)
+	for _, late := range []bool{true, false} {
+		w := newWorld(t)
+		r := w.running()
+		id := runstore.PermissionID(runstore.NewID())
+		run := w.env.Store.View().Run(r.id)
+		w.update(func(tx *runstore.Tx) error {
+			return tx.AskPermission(runstore.Permission{ID: id, RunID: r.id, OwnerID: "owner", SessionID: "session", TaskRevision: run.TaskRevision,
+				ExpiresAt: runstore.Epoch(epoch) - 3600, Tool: []byte(`{}`), Options: []runstore.Option{{OptionID: "yes", Kind: "allow_once"}}})
+		})
+		w.expired = late
+		_, err := w.operate("run.permission-answer", ops.AnswerArgs{Request: id, Option: "yes"})
+		if !late {
+			must(t, err)
+			continue
+		}
+		wants(t, err, refusal.CodePermissionGone, 3)
+	}
 }
 
 // E-059: a request of an earlier run authorizes nothing in a new one.

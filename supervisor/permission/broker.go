@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"greatminds/contract"
@@ -44,6 +45,33 @@ type Broker struct {
 	Log   *slog.Logger
 	// Revision reads a task's revision as its file stands now.
 	Revision func(runstore.TaskID) (runstore.Revision, error)
+
+	mu    sync.Mutex
+	waits map[runstore.PermissionID]time.Time // when each callback that waits gives up
+}
+
+// Waits tells whether the agent's callback still waits for the answer to a question. Its time is
+// that of this process and runs on whatever becomes of the wall clock; the expiry on record only
+// tells people when that will be.
+func (b *Broker) Waits(id runstore.PermissionID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return time.Now().Before(b.waits[id])
+}
+
+func (b *Broker) begin(id runstore.PermissionID, until time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.waits == nil {
+		b.waits = map[runstore.PermissionID]time.Time{}
+	}
+	b.waits[id] = until
+}
+
+func (b *Broker) end(id runstore.PermissionID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.waits, id)
 }
 
 // Asked is one question together with whose it is.
@@ -80,15 +108,22 @@ func (b *Broker) Ask(ctx context.Context, a Asked) Answered {
 			return Answered{PermissionAnswer: transport.PermissionAnswer{OptionID: id}}
 		}
 	}
-	id, err := b.record(ctx, a)
-	if err != nil {
+	id, limit := runstore.PermissionID(runstore.NewID()), MaxWait
+	if !a.PromptEnds.IsZero() {
+		limit = max(0, min(limit, time.Until(a.PromptEnds)))
+	}
+	b.begin(id, time.Now().Add(limit))
+	defer b.end(id)
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	if err := b.record(ctx, a, id, limit); err != nil {
 		b.Log.Error("permission request not recorded", "run_id", a.Run.ID, "err", err)
 		if ctx.Err() != nil {
 			return Answered{}
 		}
 		return Answered{Unrecorded: err}
 	}
-	return b.wait(ctx, a, id)
+	return b.wait(ctx, a, id, timer.C)
 }
 
 func first(r transport.PermissionRequest, kind string) string {
@@ -101,21 +136,16 @@ func first(r transport.PermissionRequest, kind string) string {
 }
 
 // record makes the question durable and the run waiting_input, in one transaction.
-func (b *Broker) record(ctx context.Context, a Asked) (runstore.PermissionID, error) {
-	id := runstore.PermissionID(runstore.NewID())
+func (b *Broker) record(ctx context.Context, a Asked, id runstore.PermissionID, limit time.Duration) error {
 	tool, err := a.Secrets.JSON(a.Request.ToolCall)
 	if err != nil {
-		return "", fmt.Errorf("mask the question: %w", err)
+		return fmt.Errorf("mask the question: %w", err)
 	}
 	now := b.Now()
-	expires := now.Add(MaxWait)
-	if !a.PromptEnds.IsZero() && a.PromptEnds.Before(expires) {
-		expires = a.PromptEnds
-	}
 	p := runstore.Permission{ID: id, RunID: a.Run.ID, OwnerID: b.Owner, SessionID: a.SessionID,
-		TaskRevision: a.Run.TaskRevision, Status: "pending", CreatedAt: epoch(now), ExpiresAt: epoch(expires),
+		TaskRevision: a.Run.TaskRevision, Status: "pending", CreatedAt: epoch(now), ExpiresAt: epoch(now.Add(limit)),
 		Tool: tool, Options: options(a.Request)}
-	return id, b.Store.Update(ctx, func(tx *runstore.Tx) error {
+	return b.Store.Update(ctx, func(tx *runstore.Tx) error {
 		if err := tx.AskPermission(p); err != nil {
 			return err
 		}
@@ -134,13 +164,7 @@ func options(r transport.PermissionRequest) []runstore.Option {
 	return out
 }
 
-func (b *Broker) wait(ctx context.Context, a Asked, id runstore.PermissionID) Answered {
-	limit := MaxWait
-	if !a.PromptEnds.IsZero() {
-		limit = min(limit, a.PromptEnds.Sub(b.Now()))
-	}
-	timer := time.NewTimer(max(limit, 0))
-	defer timer.Stop()
+func (b *Broker) wait(ctx context.Context, a Asked, id runstore.PermissionID, over <-chan time.Time) Answered {
 	for {
 		changed := b.Store.Changed()
 		p := b.Store.View().Permission(id)
@@ -152,13 +176,13 @@ func (b *Broker) wait(ctx context.Context, a Asked, id runstore.PermissionID) An
 		}
 		select {
 		case <-changed:
-		case <-timer.C:
+		case <-over:
 			b.close(ctx, a, id)
 			return Answered{TimedOut: true}
 		case <-ctx.Done():
 			b.close(ctx, a, id)
 			// The prompt's own deadline ends the callback a moment before our timer does.
-			return Answered{TimedOut: !a.PromptEnds.IsZero() && !b.Now().Before(a.PromptEnds)}
+			return Answered{TimedOut: !a.PromptEnds.IsZero() && !time.Now().Before(a.PromptEnds)}
 		case <-b.Store.Failed():
 			return Answered{}
 		}
@@ -192,7 +216,7 @@ func (b *Broker) deliver(ctx context.Context, a Asked, p *runstore.Permission) e
 	return b.Store.Update(ctx, func(tx *runstore.Tx) error {
 		run, now := tx.Run(a.Run.ID), tx.Permission(p.ID)
 		if run == nil || now == nil || now.Status != "answered" || now.OwnerID != b.Owner ||
-			run.State != runstore.WaitingInput || epoch(tx.Now()) > now.ExpiresAt {
+			run.State != runstore.WaitingInput || !b.Waits(p.ID) {
 			return errMoved
 		}
 		if err := tx.ConsumePermission(p.ID); err != nil {
