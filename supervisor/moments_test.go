@@ -202,6 +202,26 @@ func TestADaemonStopsBetweenTwoFactsOfARun(t *testing.T) {
 	}
 }
 
+// E-223
+func TestAStubbornAgentHoldsNoDaemonUp(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, plan{steps: `{"ignore_signals":["TERM","INT","HUP"]},` + talking +
+		`{"spawn":{"name":"child","setsid":true,"ignore_signals":["TERM"],"keep_stdout":true}},` +
+		`{"cli":["run","command","deaf","--request-id","one"]},{"stop_reading":true},{"hang":true}`,
+		commands: "commands: {deaf: {argv: [sh, -c, \"trap '' TERM; sleep 60\"], roles: [DEVELOPER]}}\n"})
+	h.task("feature_dev", taskID)
+	h.start()
+	h.until("the command runs", func(v *runstore.View) bool { c := v.Command("one"); return c != nil && c.Status == "running" })
+	began := time.Now()
+	must(t, h.end())
+	took := time.Since(began)
+	t.Logf("stopping took %v", took)
+	if took > 12*time.Second {
+		t.Errorf("stopping took %v", took)
+	}
+	h.atRest()
+}
+
 // E-203 E-214
 func TestADaemonThatStopsWhileItAppliesGoesOnAtItsNextStart(t *testing.T) {
 	h := newHouse(t, plan{steps: talking + `{"cli":["run","submit","--json","{\"decision\":\"needs_input\",\"payload\":{\"question\":\"which?\"}}"]},{"end_turn":"p"}`})
