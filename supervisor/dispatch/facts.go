@@ -127,7 +127,7 @@ func unclaimable(w World, f tasks.Found) (Judgement, bool) {
 	case f.Problem != nil || f.Task == nil:
 		hold(&j, TaskUnreadable, fmt.Sprintf("mend %s, then greatminds task validate %s", f.File, f.ID), "%v", f.Problem)
 	case spec.Kind == contract.QueueParking:
-		hold(&j, Blocked, "greatminds wake-check", "the task waits in %s", f.Queue)
+		hold(&j, Blocked, "see what it waits for: greatminds task show "+string(f.ID), "the task waits in %s", f.Queue)
 	case len(bindingsFor(w, f.Queue)) == 0:
 		hold(&j, NoBinding, ownerRemedy(spec, f.ID), "no queue binding has a role that claims from %s", f.Queue)
 	default:
