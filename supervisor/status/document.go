@@ -89,7 +89,7 @@ func Build(in Input) (json.RawMessage, error) {
 		{"accounts", accounts(in.Dispatch.Accounts)},
 		{"agents", Agents(in)},
 		{"tasks", taskRows(in.Tasks)},
-		{"recovery", recoveries(in.View)}, // ours alone
+		{"recovery", Recoveries(in.View)}, // ours alone
 	} {
 		if stored[add.key] {
 			continue

@@ -19,8 +19,8 @@ type Recovery struct {
 	Commands []string `json:"commands"`
 }
 
-// recoveries lists everything in needs_recovery.
-func recoveries(v *runstore.View) []Recovery {
+// Recoveries lists everything in needs_recovery.
+func Recoveries(v *runstore.View) []Recovery {
 	out := []Recovery{}
 	for _, r := range v.OpenResults() {
 		if r.Status != "needs_recovery" {
