@@ -59,7 +59,7 @@ func (b *bench) measure(ctx context.Context, prog program, n int, fill func(cont
 	if r.change0, err = b.timeChange(ctx, p); err != nil {
 		return r, err
 	}
-	if r.alone, _, err = b.timed(ctx, p, "run", "status", "--json"); err != nil {
+	if r.alone, _, err = b.timed(ctx, p, p.status...); err != nil {
 		return r, err
 	}
 	d, err := startDaemon(ctx, p)
@@ -77,7 +77,7 @@ func (b *bench) beside(ctx context.Context, p project, d *daemon, r *row) (err e
 	if r.rssKB, err = d.resident(); err != nil {
 		return err
 	}
-	if r.status, r.bytes, err = b.timed(ctx, p, "run", "status", "--json"); err != nil {
+	if r.status, r.bytes, err = b.timed(ctx, p, p.status...); err != nil {
 		return err
 	}
 	r.change, err = b.timeChange(ctx, p)

@@ -13,6 +13,7 @@ import (
 type program struct {
 	name, cli string
 	coordd    []string
+	status    []string // the arguments that print the status as JSON
 	// ready is the file that tells that the daemon is ready, with the words in it; without a
 	// file the daemon's log says so.
 	readyFile, readyWords string
@@ -26,11 +27,12 @@ func build(ctx context.Context, work string) (program, error) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return program{}, fmt.Errorf("go build: %w\n%s", err, out)
 	}
-	return program{name: "ours", cli: cli, coordd: []string{cli, "coordd"}, readyWords: "coordd ready"}, nil
+	return program{name: "ours", cli: cli, coordd: []string{cli, "coordd"}, status: []string{"run", "status", "--json"}, readyWords: "coordd ready"}, nil
 }
 
 func originalIn(bin string) program {
-	return program{name: "original", cli: filepath.Join(bin, "greatminds"), coordd: []string{filepath.Join(bin, "coordd"), "--foreground"},
+	return program{name: "original", cli: filepath.Join(bin, "greatminds"), coordd: []string{filepath.Join(bin, "greatminds"), "coordd", "--foreground"},
+		status:    []string{"run", "status"},
 		readyFile: "daemon.json", readyWords: `"ready"`}
 }
 
