@@ -12,7 +12,9 @@
 //	Replace   create ".BASE.RANDOM.tmp" beside the file, write, sync, rename over it, syncdir
 //	Create    the same with a move (RENAME_NOREPLACE) in place of the rename
 //	Rename    move (RENAME_NOREPLACE), syncdir of the new folder, syncdir of the old one
+//	Link      link to ".BASE.RANDOM.tmp", rename over; not synced
 //	Remove    unlink, syncdir
+//	Discard   unlink; not synced
 //	MkdirAll  mkdir, syncdir of the parent; for each missing folder from the top
 //	Settle    sync of the file, syncdir
 //	SyncDir   syncdir
@@ -21,6 +23,7 @@
 //	Truncate  truncate, sync
 //	Step      the named step itself
 //
+// Link unlinks its temporary name where the file had the other name already.
 // After a failed step before the rename or move the temporary file is unlinked, a step too.
 // A temporary file of a crashed process stays; nobody reads it, its name is unique.
 //

@@ -148,6 +148,28 @@ func (d *Disk) Rename(from, to string) error {
 	return d.settle("move", from)
 }
 
+// Link makes to another name of the file from, in place of what was there. The name is as safe
+// as the next sync of its folder makes it. It fails where the file system has no hard links.
+func (d *Disk) Link(from, to string) error {
+	tmp := temporaryName(to)
+	err := d.do(Step{Op: OpLink, Path: from, To: tmp}, func(Step) error { return os.Link(from, tmp) })
+	if err != nil {
+		return fmt.Errorf("link: %w", err)
+	}
+	err = d.do(Step{Op: OpRename, Path: tmp, To: to}, func(Step) error { return os.Rename(tmp, to) })
+	if _, left := os.Lstat(tmp); left == nil {
+		d.discard(tmp) // the rename failed; or to was this file already, and then it does nothing
+	}
+	if err != nil {
+		return fmt.Errorf("link: %w", err)
+	}
+	return nil
+}
+
+// Discard removes a file that nobody needs any more. A failure leaves a stray file, and a power
+// cut may bring it back.
+func (d *Disk) Discard(path string) { d.discard(path) }
+
 // Remove removes the file path and syncs its folder.
 func (d *Disk) Remove(path string) error {
 	err := d.do(Step{Op: OpUnlink, Path: path}, func(Step) error { return os.Remove(path) })

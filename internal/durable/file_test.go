@@ -71,6 +71,14 @@ func TestEachCallMakesItsDocumentedSteps(t *testing.T) {
 		{"rename across folders", "move syncdir syncdir", func(d *durable.Disk, dir string) error {
 			return d.Rename(dir+"/f", dir+"/sub/g")
 		}},
+		{"link", "link rename", func(d *durable.Disk, dir string) error { return d.Link(dir+"/f", dir+"/g") }},
+		{"link that is there", "link rename unlink", func(d *durable.Disk, dir string) error {
+			if err := os.Link(dir+"/f", dir+"/g"); err != nil {
+				return err
+			}
+			return d.Link(dir+"/f", dir+"/g")
+		}},
+		{"discard", "unlink", func(d *durable.Disk, dir string) error { d.Discard(dir + "/f"); return nil }},
 		{"remove", "unlink syncdir", func(d *durable.Disk, dir string) error { return d.Remove(dir + "/f") }},
 		{"folders", "mkdir syncdir mkdir syncdir", func(d *durable.Disk, dir string) error {
 			return d.MkdirAll(dir+"/a/b", 0o700)
@@ -107,6 +115,30 @@ func TestEachCallMakesItsDocumentedSteps(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A second name keeps what a Replace of the first one takes away, and a fault leaves it as it was.
+func TestALinkKeepsWhatIsReplaced(t *testing.T) {
+	for n := 1; n <= 3; n++ {
+		dir := t.TempDir()
+		write(t, dir+"/f", "old")
+		write(t, dir+"/g", "older")
+		fd := faultdisk.New(faultdisk.FailAt(n, syscall.EPERM))
+		err := fd.Disk().Link(dir+"/f", dir+"/g")
+		want := "f=new g=old"
+		if n <= 2 {
+			want = "f=new g=older"
+		}
+		if (err != nil) != (n <= 2) {
+			t.Errorf("a fault at step %d gave %v", n, err)
+		}
+		if err := durable.NewDisk(nil).Replace(dir+"/f", []byte("new"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := contents(t, dir); got != want || len(names(t, dir)) != 2 {
+			t.Errorf("after a fault at step %d: got %q in %v, want %q", n, got, names(t, dir), want)
+		}
 	}
 }
 
