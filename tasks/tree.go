@@ -21,8 +21,8 @@ import (
 )
 
 // Tree is the task files of one project. Two trees over one project, in one process or two,
-// agree through the locks on disk; a tree remembers only how far it has read the journal. It is
-// safe for concurrent use.
+// agree through the locks on disk; a tree remembers only how far it has read the journal, and what
+// files hold that nobody has touched since. It is safe for concurrent use.
 type Tree struct {
 	project contract.Project
 	schema  *contract.Schema
@@ -31,12 +31,13 @@ type Tree struct {
 
 	mu    sync.Mutex
 	index journalIndex // what is known of the journal's lines
+	read  readings
 }
 
 // Open returns the tree of a project. It touches no file. now gives the time for blocks and
 // journal lines.
 func Open(p contract.Project, s *contract.Schema, d *durable.Disk, now func() time.Time) *Tree {
-	return &Tree{project: p, schema: s, disk: d, now: now}
+	return &Tree{project: p, schema: s, disk: d, now: now, read: readings{}}
 }
 
 // Found is one entry of a queue folder that is a task, or looks as if it wanted to be one.
@@ -123,10 +124,29 @@ func (t *Tree) Look(queue contract.Queue, name string) (Found, bool) {
 	case suffix != ".yaml" || !ID(stem).Valid():
 		f.Problem = refusal.New(refusal.CodeTaskFile, "rename it, or take it out of the queue folder",
 			"%s is not named like a task (0007-add-login.yaml)", f.File)
+	case info.Mode().IsRegular():
+		t.reread(&f, full, stampOf(info))
 	default:
 		t.load(&f, full)
 	}
 	return f, true
+}
+
+// reread fills f with what the file holds, from memory where it bears the stamp it bore then.
+// Whoever gets a task does not write to it, so that it can be given out again.
+func (t *Tree) reread(f *Found, full string, now fileStamp) {
+	t.mu.Lock()
+	known, ok := t.read.get(f.File, now)
+	t.mu.Unlock()
+	if ok {
+		*f = known
+		return
+	}
+	begun := time.Now()
+	t.load(f, full)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.read.put(*f, now, begun)
 }
 
 // stemOf takes the suffix of a task-like name off; "" where the name is none.
