@@ -33,7 +33,7 @@ func (s *Store) PinDocument(kind, sha string, data []byte) error {
 	if err := checkPinned(kind, sha, data); err != nil {
 		return refusal.New(refusal.CodePinned, "this is a fault of the program: report it", "%s document %.12s: %v", kind, sha, err)
 	}
-	path := s.pinnedPath(kind, sha)
+	path := pinnedPath(s.o.Dir, kind, sha)
 	s.pins.mu.Lock()
 	defer s.pins.mu.Unlock()
 	if s.pins.done[path] {
@@ -82,8 +82,17 @@ func (s *Store) settlePin(path string, data []byte, there bool) error {
 }
 
 // Pinned returns a pinned document, after checking that its bytes are those of its name.
-func (s *Store) Pinned(kind, sha string) ([]byte, error) {
-	path := s.pinnedPath(kind, sha)
+func (s *Store) Pinned(kind, sha string) ([]byte, error) { return pinnedIn(s.o.Dir, kind, sha) }
+
+// CheckPinned tells what is wrong with a pinned document of the store in dir; nil where it is
+// there and whole. It needs no lease.
+func CheckPinned(dir, kind, sha string) error {
+	_, err := pinnedIn(dir, kind, sha)
+	return err
+}
+
+func pinnedIn(dir, kind, sha string) ([]byte, error) {
+	path := pinnedPath(dir, kind, sha)
 	data, err := readFile(path)
 	if err != nil {
 		return nil, err
@@ -97,8 +106,8 @@ func (s *Store) Pinned(kind, sha string) ([]byte, error) {
 	return data, nil
 }
 
-func (s *Store) pinnedPath(kind, sha string) string {
-	return filepath.Join(s.o.Dir, contractsName, kind+"-"+sha+".json")
+func pinnedPath(dir, kind, sha string) string {
+	return filepath.Join(dir, contractsName, kind+"-"+sha+".json")
 }
 
 // checkPinned tells whether sha is the hash of data by the rule of its kind.

@@ -303,6 +303,20 @@ func (t *Tree) intents(takes func(intent) bool) ([]intent, error) {
 	return out, nil
 }
 
+// Unfinished lists the tasks that an operator's change was begun of and is on no journal line
+// yet. One that stays after FinishChanges is a person's to look at: other hands changed the task
+// meanwhile.
+func (t *Tree) Unfinished() ([]ID, error) {
+	ids := []ID{}
+	all, err := t.intents(func(i intent) bool { return true })
+	for _, i := range all {
+		if done, hasErr := t.hasIntent(i.IntentID); hasErr == nil && !done && !slices.Contains(ids, i.TaskID) {
+			ids = append(ids, i.TaskID)
+		}
+	}
+	return ids, err
+}
+
 // FinishChanges finishes every operator's change that was cut short, task by task under its
 // lock. The daemon calls it before it dispatches anything.
 func (t *Tree) FinishChanges(ctx context.Context) error {

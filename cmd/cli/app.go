@@ -116,6 +116,8 @@ func (a *app) run(ctx context.Context, root *cobra.Command) int {
 		return 0
 	case errors.Is(err, errHelpShown):
 		return int(refusal.Invalid)
+	case errors.Is(err, errFindings):
+		return int(refusal.Failed)
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		return 130 // ended by the user's own signal; there is nothing to explain
 	}

@@ -14,7 +14,7 @@ import (
 
 func (a *app) runGroup() *cobra.Command {
 	run := group(&cobra.Command{Use: "run", Short: "Inspect and control supervised runs.", Example: "  greatminds run status"})
-	run.AddCommand(a.runStatus(), a.runEvents(), a.runShow(),
+	run.AddCommand(a.runStatus(), a.runDoctor(), a.runEvents(), a.runShow(),
 		a.runPaused("pause", "Stop claiming new runs; active ones go on.", "ACP dispatch paused"),
 		a.runPaused("resume", "Claim runs again.", "ACP dispatch resumed"),
 		a.runControl("cancel", "Ask the daemon to end a run within its limits."),
