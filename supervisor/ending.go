@@ -110,6 +110,7 @@ func (e *execution) sessionFailed(err error) ending {
 // decision moves it.
 func (e *execution) turnEnded(ctx context.Context, turn transport.Turn, err error) ending {
 	e.outcome.stopReason = turn.StopReason
+	e.hearAll()
 	if end, ok := e.told(ctx); ok {
 		return end
 	}

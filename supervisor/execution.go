@@ -58,6 +58,36 @@ type execution struct {
 
 	mu         sync.Mutex
 	promptEnds time.Time
+	asking     int           // questions that a handler is at
+	silence    chan struct{} // closed when the last of them has ended
+}
+
+// ask notes that a handler is at a question until done is called.
+func (e *execution) ask() (done func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.asking == 0 {
+		e.silence = make(chan struct{})
+	}
+	e.asking++
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.asking--; e.asking == 0 {
+			close(e.silence)
+		}
+	}
+}
+
+// hearAll waits until no handler is at a question. The transport waits for none of them at the end
+// of a turn, and each still has to say what became of its question; what it does then is bounded.
+func (e *execution) hearAll() {
+	e.mu.Lock()
+	asking, silence := e.asking, e.silence
+	e.mu.Unlock()
+	if asking > 0 {
+		<-silence
+	}
 }
 
 // outcome gathers what the run's durable outcome will say.
@@ -136,6 +166,7 @@ type handler struct {
 
 // Permission asks policy and operator, and remembers a question that nobody answered in time.
 func (h handler) Permission(ctx context.Context, r transport.PermissionRequest) transport.PermissionAnswer {
+	defer h.ask()()
 	answered := h.d.broker.Ask(ctx, permission.Asked{Run: h.run, Policy: h.binding.Permission, Workspace: h.workspace,
 		SessionID: r.SessionID, PromptEnds: h.promptEndsAt(), Secrets: h.secrets, Request: r})
 	if answered.TimedOut {
