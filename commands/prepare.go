@@ -195,7 +195,7 @@ func (s *Service) git(ctx context.Context, dir string, args ...string) ([]byte, 
 			base = append(base, name+"="+value)
 		}
 	}
-	out, err := execgate.RunTool(ctx, execgate.Tool{
+	out, err := s.o.RunTool(ctx, execgate.Tool{
 		Argv: append([]string{"git"}, args...), Env: execgate.GitEnv(base), Dir: dir,
 		Timeout: gitLimit, MaxOutput: maxListing,
 	})

@@ -40,6 +40,7 @@ import (
 
 	"greatminds/contract"
 	"greatminds/internal/durable"
+	"greatminds/internal/execgate"
 	"greatminds/runstore"
 )
 
@@ -61,6 +62,8 @@ type Options struct {
 	// Current returns the contract in force now, whose environment revisions outdate earlier
 	// evidence; nil where there is none to ask.
 	Current func() *contract.Contract
+	// RunTool runs git for source identities, as execgate.RunTool does, which nil means.
+	RunTool func(context.Context, execgate.Tool) (execgate.ToolOutput, error)
 }
 
 // Service carries requests out. Its methods may be called at the same time.
@@ -81,6 +84,9 @@ func New(o Options) (*Service, error) {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.RunTool == nil {
+		o.RunTool = execgate.RunTool
 	}
 	return &Service{o: o, running: map[runstore.CommandID]*execution{}, late: map[runstore.CommandID]late{}}, nil
 }

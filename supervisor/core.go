@@ -101,10 +101,10 @@ func (c *core) pin() error {
 }
 
 func (c *core) openRooms() (err error) {
-	c.git = &tasks.Git{Env: execgate.GitEnv(c.o.Environ), Disk: c.disk}
+	c.git = &tasks.Git{Env: execgate.GitEnv(c.o.Environ), Disk: c.disk, Run: c.o.RunTool}
 	c.tree = tasks.Open(c.o.Project, c.schema, c.disk, c.o.Now)
 	c.commands, err = commands.New(commands.Options{Store: c.store, Disk: c.disk, Dir: c.o.Project.StoreDir(), Now: c.o.Now,
-		Log: c.log, Environ: c.o.Environ, Owner: c.owner, Contract: c.pinnedContract,
+		Log: c.log, Environ: c.o.Environ, Owner: c.owner, Contract: c.pinnedContract, RunTool: c.o.RunTool,
 		Current: func() *contract.Contract { return c.contract }})
 	if err != nil {
 		return err
