@@ -55,8 +55,8 @@ const (
 	HowKilled = "killed"
 	// HowAbandoned: the gate was closed, nothing was executed.
 	HowAbandoned = "abandoned"
-	// HowKeeperLost: the keeper ended or hung without a last word, and this process ended the
-	// tree in its place.
+	// HowKeeperLost: the keeper ended or hung without a last word, and its warden, or this process,
+	// ended the tree in its place.
 	HowKeeperLost = "keeper_lost"
 	// HowGone: nothing was left of a recorded process.
 	HowGone = "gone"
@@ -102,7 +102,7 @@ func (e *ExecError) Error() string { return fmt.Sprintf("cannot execute %s: %v",
 // Unwrap returns the errno, so that errors.Is(err, fs.ErrNotExist) works.
 func (e *ExecError) Unwrap() error { return e.Errno }
 
-// Child is one launch: a keeper, and the gate that becomes the program. Whoever has one must
+// Child is one launch: a warden, its keeper, and the gate that becomes the program. Whoever has one must
 // call Stop or Abandon, which return when every goroutine and process of it has ended.
 type Child struct {
 	hold    *hold
@@ -117,7 +117,7 @@ type Child struct {
 	opened bool
 }
 
-// Start brings up keeper and gate and reads their identity. Nothing is executed until
+// Start brings up warden, keeper and gate and reads their identity. Nothing is executed until
 // [Child.Open]. ctx and 30 s bound the start. It fails with a *refusal.Refusal where the system
 // cannot do this safely, see [Supported].
 // Spec: "Persistence and ownership"; E-222, E-237.
@@ -198,7 +198,7 @@ func startGate(ctx context.Context, mark string, payload []byte, stdio [3]*os.Fi
 		closeFiles([]*os.File{gateRead, gateWrite})
 		return nil, fmt.Errorf("execgate: %w", err)
 	}
-	h, err := spawnKeeper(entry.RoleKeeper, mark, stdio, []*os.File{gateRead, statusWrite})
+	h, err := spawnKeeper(entry.RoleWarden, mark, stdio, []*os.File{gateRead, statusWrite})
 	closeFiles([]*os.File{gateRead, statusWrite})
 	closeFiles(stdio[:])
 	if err != nil {
@@ -222,7 +222,7 @@ func (c *Child) come(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.process, err = identify(up.pid, up.pidfd, c.hold.pid)
+	c.process, err = c.hold.identify(up)
 	if err != nil {
 		proc.CloseFD(up.pidfd)
 		return err
@@ -259,28 +259,41 @@ func (h *hold) discard(ctx context.Context) error {
 	return err
 }
 
-// identify reads the identities of gate and keeper. Both are unreaped children, so their pids are
-// their own; a gate that has been killed meanwhile is lost.
-func identify(pid, pidfd, keeper int) (Process, error) {
-	stat, err := proc.ReadStat(pid)
-	if err != nil {
-		return Process{}, fmt.Errorf("execgate: identity of the gate: %w", errors.Join(ErrGateLost, err))
+// identify reads the identities of gate, keeper and warden; if one of them was killed meanwhile, the
+// gate is lost.
+func (h *hold) identify(up started) (Process, error) {
+	h.mu.Lock() // the monitor must not close the keeper's pidfd meanwhile
+	defer h.mu.Unlock()
+	var line [3]Process
+	for i, who := range []struct {
+		name       string
+		pid, pidfd int
+	}{{"gate", up.pid, up.pidfd}, {"keeper", up.keeper, h.keeper}, {"warden", h.pid, -1}} {
+		var err error
+		if line[i], err = identityOf(who.pid, who.pidfd); err != nil {
+			return Process{}, fmt.Errorf("execgate: identity of the %s: %w", who.name, err)
+		}
 	}
-	p, err := proc.Pin{FD: pidfd, Stat: stat}.Identity()
-	if err != nil {
-		return Process{}, fmt.Errorf("execgate: identity of the gate: %w", err)
+	line[1].Keeper, line[0].Keeper = &line[2], &line[1]
+	return line[0], nil
+}
+
+// identityOf reads one identity; where the caller has no pidfd the pid is that of an own child.
+func identityOf(pid, pidfd int) (Process, error) {
+	var pin proc.Pin
+	var err error
+	if pidfd < 0 {
+		pin, err = proc.PinPID(pid)
+		if err == nil {
+			defer proc.CloseFD(pin.FD)
+		}
+	} else {
+		pin, err = proc.PinFD(pidfd, pid)
 	}
-	pin, err := proc.PinPID(keeper)
 	if err != nil {
-		return Process{}, fmt.Errorf("execgate: identity of the keeper: %w", errors.Join(ErrGateLost, err))
+		return Process{}, errors.Join(ErrGateLost, err)
 	}
-	defer proc.CloseFD(pin.FD)
-	k, err := pin.Identity()
-	if err != nil {
-		return Process{}, fmt.Errorf("execgate: identity of the keeper: %w", err)
-	}
-	p.Keeper = &k
-	return p, nil
+	return pin.Identity()
 }
 
 // watch closes ended when the process itself has ended, whatever its pipes do.
@@ -325,7 +338,7 @@ func (c *Child) lastLook(pidfd *os.File) error {
 }
 
 // Process is the identity to record before Open: of the very process that becomes the program,
-// with its keeper's beside it.
+// with its keeper's and warden's beside it.
 func (c *Child) Process() Process { return c.process }
 
 // Open lets the gate become the program. Call it only when Process is durably recorded. It
@@ -385,8 +398,8 @@ func (c *Child) Ended() <-chan struct{} { return c.ended }
 // of it, or with an error that wraps [ErrSurvivors]. After the process has ended by itself it
 // waits for the end of what it left behind and returns the exit status. It may be called again,
 // also at the same time: each call can only shorten the grace. The end of ctx takes the rest of
-// the grace away, never the proof, so Stop returns at the latest g.Kill + 2 s after it, plus
-// g.Kill where the keeper was lost.
+// the grace away, never the proof, so Stop returns at the latest g.Kill + 2 s after it, plus as much
+// again where the keeper does not answer, and once more where its warden does not either.
 // Spec: "Persistence and ownership"; E-114, E-223.
 func (c *Child) Stop(ctx context.Context, g Grace) (Ending, error) {
 	c.mu.Lock()

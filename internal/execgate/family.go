@@ -17,7 +17,7 @@ func BecomeSubreaper() error {
 	return os.NewSyscallError("prctl", unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 }
 
-// family knows which children of this process are keepers. What else the kernel lists as a
+// family knows which children of this process are wardens and keepers of its own. What else the kernel lists as a
 // child, in a session other than ours, is an orphan of a keeper that died: nobody can join our
 // session, and everything behind a keeper starts in one of its own.
 var family = &registry{keepers: map[int]string{}}
@@ -44,17 +44,19 @@ func (f *registry) fork(mark string, start func() (int, error)) (int, error) {
 	return pid, err
 }
 
-// reapKeeper takes a keeper that has ended.
-func (f *registry) reapKeeper(pid int) {
+// reapKeeper takes a child that has ended, and says whether it was killed. Its status says nothing
+// else that the control channel did not.
+func (f *registry) reapKeeper(pid int) (killed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	var status syscall.WaitStatus
 	for {
-		// Its status says nothing that the control channel did not.
-		if _, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); err != syscall.EINTR {
+		if _, err := syscall.Wait4(pid, &status, syscall.WNOHANG, nil); err != syscall.EINTR {
 			break
 		}
 	}
 	delete(f.keepers, pid)
+	return status.Signaled()
 }
 
 func (f *registry) expectStrays() {
@@ -64,28 +66,42 @@ func (f *registry) expectStrays() {
 }
 
 // adopted pins the living orphans of dead keepers, except those that carry the mark of a launch
-// whose own keeper is still being waited for.
+// whose own keeper is still being waited for. The dead ones it reaps.
 func (f *registry) adopted(mark string) []proc.Pin {
+	var pins []proc.Pin
+	f.each(mark, func(pin proc.Pin) { pins = append(pins, pin) })
+	return pins
+}
+
+// visit hands the orphans that adopted pins to found, each at once, and says whether there were any.
+func (f *registry) visit(mark string, found func(proc.Pin)) (some bool) {
+	f.each(mark, func(pin proc.Pin) {
+		some = true
+		found(pin)
+		proc.CloseFD(pin.FD)
+	})
+	return some
+}
+
+func (f *registry) each(mark string, take func(proc.Pin)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	others := map[string]bool{}
 	for _, m := range f.keepers {
 		others[m] = m != mark && m != ""
 	}
-	var pins []proc.Pin
-	for _, pid := range f.orphansLocked() {
+	f.orphansLocked(func(pid int) {
 		pin, err := proc.PinPID(pid)
 		if err != nil {
-			continue
+			return
 		}
 		// An environment that cannot be read is no reason to spare an orphan.
 		if m, _ := proc.MarkOf(pid); pin.Stat.Parent != os.Getpid() || others[m] {
 			proc.CloseFD(pin.FD)
-			continue
+			return
 		}
-		pins = append(pins, pin)
-	}
-	return pins
+		take(pin)
+	})
 }
 
 // reap takes the zombies among the orphans.
@@ -95,32 +111,33 @@ func (f *registry) reap() {
 	f.reapLocked()
 }
 
-func (f *registry) reapLocked() {
-	for _, pid := range f.orphansLocked() {
-		if st, err := proc.ReadStat(pid); err == nil && st.State == 'Z' {
-			// It is our child, so the pid is its own until this call.
-			_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
-		}
-	}
-}
+func (f *registry) reapLocked() { f.orphansLocked(func(int) {}) }
 
-func (f *registry) orphansLocked() []int {
-	kids, err := proc.Children(os.Getpid())
-	if err != nil {
-		return nil
-	}
+// orphansLocked reaps the zombies among the orphans and hands the others on.
+func (f *registry) orphansLocked(living func(pid int)) {
 	own, err := unix.Getsid(0)
 	if err != nil {
-		return nil
+		return
 	}
-	var orphans []int
+	kids, err := proc.Children(os.Getpid())
+	if err != nil {
+		return
+	}
 	for _, pid := range kids {
 		if _, keeper := f.keepers[pid]; keeper {
 			continue
 		}
-		if st, err := proc.ReadStat(pid); err == nil && st.Session != own {
-			orphans = append(orphans, pid)
+		switch st, err := proc.ReadStat(pid); {
+		case err != nil || st.Session == own:
+		case st.State == 'Z':
+			// It is our child, so the pid is its own until this call. Its group is what is left of a tree.
+			if fd, err := proc.OpenPidfd(pid); err == nil {
+				proc.KillGroup(fd)
+				proc.CloseFD(fd)
+			}
+			_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
+		default:
+			living(pid)
 		}
 	}
-	return orphans
 }

@@ -30,9 +30,10 @@ const (
 	sendLimit = time.Second
 )
 
-// hold is the daemon's end of one keeper. Its monitor runs from fork until the tree is proven
-// empty, or its survivors are named.
+// hold is the daemon's end of one warden with its keeper, or of a tool's keeper. Its monitor runs
+// from fork until the tree is proven empty, or its survivors are named.
 type hold struct {
+	// pid and pidfd are our own child: the warden, or a tool's keeper.
 	pid     int
 	pidfd   *os.File
 	control *net.UnixConn
@@ -43,6 +44,8 @@ type hold struct {
 	finished chan struct{}
 
 	mu sync.Mutex
+	// keeper is the pidfd of a warden's keeper; -1 before it is known, and once it is given up.
+	keeper int
 	// process is what to look for when the keeper is lost; zero for a tool.
 	process Process
 	status  *syscall.WaitStatus
@@ -58,11 +61,12 @@ type hold struct {
 // started is a keeper's first answer. The pidfd belongs to the receiver.
 type started struct {
 	pid, pidfd int
+	keeper     int // its own pid
 	err        error
 }
 
-// spawnKeeper forks a keeper with the given files as its first descriptors, fd 3 left out: it
-// is the control channel. mark may be empty.
+// spawnKeeper forks a warden, or a tool's keeper, with the given files as its first descriptors, fd 3
+// left out: it is the control channel. mark may be empty.
 func spawnKeeper(role, mark string, stdio [3]*os.File, pipes []*os.File) (*hold, error) {
 	if err := Supported(); err != nil {
 		return nil, err
@@ -77,14 +81,15 @@ func spawnKeeper(role, mark string, stdio [3]*os.File, pipes []*os.File) (*hold,
 		files = append(files, pipe.Fd())
 	}
 	group := ""
-	if role == entry.RoleKeeper {
+	if role == entry.RoleWarden {
 		group = groupOf(mark)
 	}
 	pidfd := -1
 	pid, err := family.fork(mark, func() (int, error) {
 		pid, _, err := syscall.StartProcess(entry.SelfExe, []string{keeperName}, &syscall.ProcAttr{
 			Dir: "/", Env: keeperEnv(role, group, mark), Files: files,
-			Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd},
+			// One that was stopped goes on when this process ends, and then ends its tree.
+			Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGCONT, PidFD: &pidfd},
 		})
 		return pid, err
 	})
@@ -98,7 +103,7 @@ func spawnKeeper(role, mark string, stdio [3]*os.File, pipes []*os.File) (*hold,
 		return nil, err
 	}
 	h := &hold{
-		pid: pid, pidfd: file, control: control, mark: mark, kill: defaultKill,
+		pid: pid, pidfd: file, control: control, mark: mark, kill: defaultKill, keeper: -1,
 		up: make(chan started, 1), finished: make(chan struct{}),
 	}
 	go h.monitor()
@@ -146,12 +151,16 @@ func (h *hold) monitor() {
 	}
 	h.reapKeeper()
 	h.finish(last)
+	h.mu.Lock()
+	proc.CloseFD(h.keeper)
+	h.keeper = -1
+	h.mu.Unlock()
 	_, _ = h.control.Close(), h.pidfd.Close() // nothing is written to either any more
 }
 
 // listen reads the channel to its end and returns the keeper's last word, or nil.
 func (h *hold) listen() *keep.Message {
-	data, oob := make([]byte, keep.MaxMessage), make([]byte, unix.CmsgSpace(4))
+	data, oob := make([]byte, keep.MaxMessage), make([]byte, unix.CmsgSpace(4*2))
 	for {
 		n, oobn, _, _, err := h.control.ReadMsgUnix(data, oob)
 		if errors.Is(err, unix.ECONNRESET) {
@@ -180,16 +189,19 @@ func (h *hold) listen() *keep.Message {
 }
 
 func (h *hold) answer(m keep.Message, oob []byte) {
-	a := started{pid: m.PID, pidfd: -1}
+	a := started{pid: m.PID, pidfd: -1, keeper: m.Keeper}
+	var keeper int
 	if m.Kind == keep.Failed {
 		a.err = &ExecError{Errno: m.Errno, Path: m.Path}
-	} else if fd, err := oneRight(oob); err != nil {
+	} else if fds, err := rights(oob); err != nil {
 		a.err = err
 	} else {
-		a.pidfd = fd
+		a.pidfd, keeper = fds[0], fds[1]
 		h.mu.Lock()
 		h.grouped = m.Grouped
+		h.keeper, keeper = keeper, h.keeper
 		h.mu.Unlock()
+		proc.CloseFD(keeper) // of a second answer
 	}
 	select {
 	case h.up <- a:
@@ -198,38 +210,69 @@ func (h *hold) answer(m keep.Message, oob []byte) {
 	}
 }
 
-func oneRight(oob []byte) (int, error) {
+// rights returns the pidfds of the program and of the keeper.
+func rights(oob []byte) ([]int, error) {
+	var fds []int
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err == nil && len(messages) == 1 {
-		var fds []int
-		if fds, err = unix.ParseUnixRights(&messages[0]); err == nil && len(fds) == 1 {
-			return fds[0], nil
+		if fds, err = unix.ParseUnixRights(&messages[0]); err == nil && len(fds) == 2 {
+			return fds, nil
 		}
 	}
-	return -1, fmt.Errorf("execgate: the keeper sent no pidfd: %w", errors.Join(ErrGateLost, err))
-}
-
-// reapKeeper waits for a keeper that has closed its channel, and kills one that lingers.
-func (h *hold) reapKeeper() {
-	if !h.keeperEnds(sendLimit) {
-		h.killKeeper()
-		h.keeperEnds(defaultKill)
+	for _, fd := range fds {
+		proc.CloseFD(fd)
 	}
-	family.reapKeeper(h.pid)
+	return nil, fmt.Errorf("execgate: the keeper sent no pidfds: %w", errors.Join(ErrGateLost, err))
 }
 
-func (h *hold) keeperEnds(limit time.Duration) bool {
+// reapKeeper waits for warden and keeper, which have closed their channel, and kills what lingers.
+func (h *hold) reapKeeper() {
+	if !h.childEnds(sendLimit) {
+		h.signalChild(syscall.SIGKILL)
+		h.childEnds(defaultKill)
+	}
+	if !family.reapKeeper(h.pid) {
+		return
+	}
+	// A warden that was killed left its keeper to this process.
+	if keeper := h.keeperFD(); keeper >= 0 {
+		proc.WaitAny([]proc.Pin{{FD: keeper}}, sendLimit)
+	}
+	family.reap()
+}
+
+func (h *hold) childEnds(limit time.Duration) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	return proc.Await(ctx, h.pidfd) == nil
 }
 
-func (h *hold) killKeeper() {
+func (h *hold) signalChild(sig syscall.Signal) {
 	raw, err := h.pidfd.SyscallConn()
 	if err == nil {
 		// Fails when it is gone already, which is what was wanted.
-		_ = raw.Control(func(fd uintptr) { _ = proc.Signal(int(fd), syscall.SIGKILL) })
+		_ = raw.Control(func(fd uintptr) { _ = proc.Signal(int(fd), sig) })
 	}
+}
+
+// keeperFD is valid until the monitor ends.
+func (h *hold) keeperFD() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.keeper
+}
+
+// signalKeeper says whether a warden's keeper is there and took the signal.
+func (h *hold) signalKeeper(sig syscall.Signal) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.keeper >= 0 && proc.Signal(h.keeper, sig) == nil
+}
+
+// wake lets warden and keeper go on where their agent has stopped them.
+func (h *hold) wake() {
+	h.signalChild(syscall.SIGCONT)
+	h.signalKeeper(syscall.SIGCONT)
 }
 
 // finish sets the outcome: from the keeper's last word, or by ending the tree it left behind.
@@ -247,6 +290,9 @@ func (h *hold) finish(last *keep.Message) {
 		e = Ending{Ended: last.Ended, Survivors: last.Survivors, How: HowStopped}
 		if last.Forced {
 			e.How = HowKilled
+		}
+		if last.Lost {
+			e.How = HowKeeperLost
 		}
 	} else {
 		e, err = endOrphans(process, h.mark, group, kill)
@@ -305,20 +351,29 @@ func (h *hold) stop(ctx context.Context, g Grace) (Ending, error) {
 		g.Term = 0
 	}
 	h.noteStop(g.Kill)
+	h.wake()
 	h.tell(keep.Message{Kind: keep.Stop, Term: max(g.Term, 0), Kill: g.Kill})
 	limit := time.NewTimer(max(g.Term, 0) + g.Kill + answerLimit)
 	defer limit.Stop()
-	cut := ctx.Done()
+	cut, killed := ctx.Done(), false
 	for {
 		select {
 		case <-h.finished:
 			return h.result()
 		case <-cut:
 			cut = nil
+			h.wake()
 			h.tell(keep.Message{Kind: keep.Stop, Kill: g.Kill})
 			limit.Reset(g.Kill + answerLimit)
 		case <-limit.C:
-			h.killKeeper()
+			// Without its keeper the warden ends the tree, without both this process does.
+			if !killed && h.signalKeeper(syscall.SIGKILL) {
+				killed = true
+				h.signalChild(syscall.SIGCONT)
+				limit.Reset(g.Kill + answerLimit)
+				continue
+			}
+			h.signalChild(syscall.SIGKILL)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func TestTheGateIsTheProcessThatBecomesTheAgent(t *testing.T) {
 	if _, err := os.Stat(touched); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal("the program ran before the gate was opened")
 	}
-	for _, pid := range []int{p.PID, p.Keeper.PID} {
+	for _, pid := range []int{p.PID, p.Keeper.PID, p.Keeper.Keeper.PID} {
 		for _, name := range []string{"cmdline", "environ"} {
 			if text := procText(t, pid, name); strings.Contains(text, "do-not-show-me") {
 				t.Errorf("%s of a waiting process shows the launch's environment:\n%s", name, text)
@@ -52,8 +52,8 @@ func TestTheGateIsTheProcessThatBecomesTheAgent(t *testing.T) {
 	if group, session := stat[4], stat[5]; group != strconv.Itoa(p.Group) || session != strconv.Itoa(p.Session) || p.Group != p.PID || p.Session != p.PID {
 		t.Errorf("group %s, session %s in stat; record %+v; want both its own pid", group, session, p)
 	}
-	if p.BootID == "" || p.StartTicks == 0 || p.Keeper.PID == p.PID || p.Keeper.Session != p.Keeper.PID {
-		t.Errorf("incomplete record: %+v, keeper %+v", p, p.Keeper)
+	if p.BootID == "" || p.StartTicks == 0 || p.Keeper.PID == p.PID || p.Keeper.Session != p.Keeper.PID || p.Keeper.Keeper.Session != p.Keeper.Keeper.PID {
+		t.Errorf("incomplete record: %+v, keeper %+v, warden %+v", p, p.Keeper, p.Keeper.Keeper)
 	}
 }
 
@@ -84,9 +84,10 @@ func TestADaemonKilledAtTheGateExecutesNothing(t *testing.T) {
 	touched := filepath.Join(t.TempDir(), "ran")
 	h := startHelper(t, "daemon-at-gate > "+touched)
 	p := readRecord(t, h)
-	gate, keeper := pinPID(t, p.PID), pinPID(t, p.Keeper.PID)
+	gate := pinPID(t, p.PID)
+	keeper, warden := watchers(t, p)
 	h.kill()
-	reapOrphans(t, gate, keeper)
+	reapOrphans(t, gate, keeper, warden)
 	if _, err := os.Stat(touched); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("the program ran though nobody opened the gate")
 	}
@@ -208,6 +209,19 @@ func TestArgumentsAndEnvironmentAreLiteral(t *testing.T) {
 	}
 }
 
+// What a daemon under nohup, and keepers, ignore is nothing to a program.
+func TestNoSignalIsIgnoredInAProgram(t *testing.T) {
+	const ignored = "grep SigIgn /proc/self/status"
+	a := running(t, ignored)
+	if got := a.line(); strings.TrimLeft(got, "SigIgn:\t0") != "" {
+		t.Errorf("an agent has %s", got)
+	}
+	out, err := execgate.RunTool(bounded(t), execgate.Tool{Argv: []string{"sh", "-c", ignored}, Env: []string{path}, Dir: "/"})
+	if err != nil || strings.TrimLeft(string(out.Stdout), "SigIgn:\t0\n") != "" {
+		t.Errorf("a tool has %q, %v", out.Stdout, err)
+	}
+}
+
 func TestPathOverridesTheLookUpAndKeepsArgvZero(t *testing.T) {
 	a := gatedLaunch(t, execgate.Launch{
 		Argv: []string{"other-name", "-c", "echo $0"}, Path: "/bin/sh", Dir: "/", Mark: t.Name(),
@@ -230,11 +244,13 @@ func TestOnlyTheStandardDescriptorsReachTheAgent(t *testing.T) {
 	if fmt.Sprint(got) != "[0 1 2]" {
 		t.Errorf("the agent has descriptors %v, want 0, 1 and 2", got)
 	}
-	for _, fd := range fdsOf(t, p.Keeper.PID) {
-		link, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", p.Keeper.PID, fd))
-		must(t, err)
-		if strings.HasPrefix(link, "pipe:") {
-			t.Errorf("the keeper holds %s open as %s", link, fd)
+	for _, pid := range []int{p.Keeper.PID, p.Keeper.Keeper.PID} {
+		for _, fd := range fdsOf(t, pid) {
+			link, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", pid, fd))
+			must(t, err)
+			if strings.HasPrefix(link, "pipe:") {
+				t.Errorf("keeper or warden %d holds %s open as %s", pid, link, fd)
+			}
 		}
 	}
 }

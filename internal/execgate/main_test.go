@@ -26,7 +26,7 @@ const roleVariable = "EXECGATE_TEST_ROLE"
 func TestMain(m *testing.M) {
 	execgate.Main()
 	if role := os.Getenv(roleVariable); role != "" {
-		os.Exit(playRole(role))
+		syscall.Exit(playRole(role)) // os.Exit sleeps for a second under the race detector
 	}
 	// As the daemon does; what a killed keeper leaves behind comes to this process.
 	if err := execgate.BecomeSubreaper(); err != nil {
@@ -271,6 +271,12 @@ func (h *helper) kill() {
 		_ = h.cmd.Process.Kill() // it may have ended
 		_ = h.cmd.Wait()         // killed
 	}
+}
+
+// watchers pins the keeper and the warden of a record.
+func watchers(t testing.TB, p execgate.Process) (keeper, warden *pinnedProcess) {
+	t.Helper()
+	return pinPID(t, p.Keeper.PID), pinPID(t, p.Keeper.Keeper.PID)
 }
 
 // reapOrphans takes what the kernel gave to this process as the subreaper of a killed helper.

@@ -32,7 +32,10 @@ const killRound = 20 * time.Millisecond
 // their descendants.
 func endOrphans(p Process, mark, group string, kill time.Duration) (Ending, error) {
 	deadline := time.Now().Add(kill)
-	search := func() ([]proc.Pin, error) {
+	search := func(found func(proc.Pin)) ([]proc.Pin, error) {
+		for family.visit(mark, found) && time.Now().Before(deadline) {
+			// A tree that forks: the wider search, which takes longer, comes when this one is done.
+		}
 		pins := family.adopted(mark)
 		own, life, err := proc.Find(p)
 		if life == Alive {
@@ -41,7 +44,7 @@ func endOrphans(p Process, mark, group string, kill time.Duration) (Ending, erro
 		if p.PID == 0 {
 			err = nil // a tool has no record
 		}
-		return withDescendants(pins, mark), err
+		return withDescendants(pins, mark, found), err
 	}
 	defer keep.RemoveGroup(group)
 	return endPins(search, p.PID, deadline, func() {
@@ -50,12 +53,15 @@ func endOrphans(p Process, mark, group string, kill time.Duration) (Ending, erro
 	})
 }
 
-// endPins kills what search finds until two searches in a row find nothing, or the deadline has
+// search pins what is to be ended, and hands each root of it to found as soon as it is pinned.
+type search func(found func(proc.Pin)) ([]proc.Pin, error)
+
+// endPins kills what find finds until two searches in a row find nothing, or the deadline has
 // passed. between runs after each pass.
-func endPins(search func() ([]proc.Pin, error), own int, deadline time.Time, between func()) (Ending, error) {
+func endPins(find search, own int, deadline time.Time, between func()) (Ending, error) {
 	signalled := proc.Roll{}
 	for quiet := 0; ; {
-		pins, err := search()
+		pins, err := find(func(root proc.Pin) { signalled.Kill(root) })
 		signalled.Send(pins, syscall.SIGKILL)
 		between()
 		proc.WaitAny(pins, killRound)
@@ -74,8 +80,9 @@ func endPins(search func() ([]proc.Pin, error), own int, deadline time.Time, bet
 	}
 }
 
-// withDescendants adds whoever carries the mark, and the descendants of all; each once.
-func withDescendants(roots []proc.Pin, mark string) []proc.Pin {
+// withDescendants adds whoever carries the mark, which found gets at once, and the descendants of all;
+// each once.
+func withDescendants(roots []proc.Pin, mark string, found func(proc.Pin)) []proc.Pin {
 	seen := map[int]bool{os.Getpid(): true}
 	var all []proc.Pin
 	add := func(pin proc.Pin) bool {
@@ -87,11 +94,11 @@ func withDescendants(roots []proc.Pin, mark string) []proc.Pin {
 		all = append(all, pin)
 		return true
 	}
-	for _, root := range append(roots, marked(mark)...) {
+	for _, root := range append(roots, marked(mark, found)...) {
 		if !add(root) {
 			continue
 		}
-		for _, pin := range proc.Walk(root.Stat.PID, root.FD) {
+		for _, pin := range proc.Walk(root) {
 			add(pin)
 		}
 	}
@@ -100,7 +107,7 @@ func withDescendants(roots []proc.Pin, mark string) []proc.Pin {
 
 // marked pins every living process whose environment carries the mark. Processes of another uid
 // cannot be read, and are not ours to end.
-func marked(mark string) []proc.Pin {
+func marked(mark string, found func(proc.Pin)) []proc.Pin {
 	if mark == "" {
 		return nil
 	}
@@ -122,6 +129,7 @@ func marked(mark string) []proc.Pin {
 			proc.CloseFD(pin.FD)
 			continue
 		}
+		found(pin)
 		pins = append(pins, pin)
 	}
 	return pins

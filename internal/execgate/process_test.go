@@ -56,19 +56,18 @@ func TestLookComparesWithTheRecord(t *testing.T) {
 func TestAZombieIsGone(t *testing.T) {
 	h := startHelper(t, "daemon-at-gate true", "TEST_MARK="+t.Name())
 	p := readRecord(t, h)
-	keeper := pinPID(t, p.Keeper.PID)
-	// Its daemon is stopped, so the keeper that ends stays a zombie.
+	_, warden := watchers(t, p)
+	// Its daemon is stopped, so the warden that ends stays a zombie.
 	daemon := pinPID(t, h.cmd.Process.Pid)
 	daemon.signal(t, syscall.SIGSTOP)
-	keeper.signal(t, syscall.SIGKILL)
-	if !keeper.gone(t, patience) {
-		t.Fatal("the keeper was not killed")
+	warden.signal(t, syscall.SIGKILL)
+	if !warden.gone(t, patience) {
+		t.Fatal("the warden was not killed")
 	}
-	if life, err := execgate.Look(*p.Keeper); life != execgate.Gone || err != nil {
+	if life, err := execgate.Look(*p.Keeper.Keeper); life != execgate.Gone || err != nil {
 		t.Errorf("got %v, %v for a zombie, want gone", life, err)
 	}
 	h.kill()
-	reapOrphans(t, keeper, daemon)
 	reapAdopted(t)
 }
 
@@ -84,48 +83,39 @@ func reapAdopted(t *testing.T) {
 	noChildren(t)
 }
 
+// E-239, E-240
 func TestRestartEndsWhatADeadDaemonRecorded(t *testing.T) {
 	script := "trap '' TERM;" + family + "echo up; exec sleep 1004"
-	for _, c := range []struct {
-		name string
-		// wound is done to the keeper before the daemon is killed.
-		wound func(t *testing.T, keeper *pinnedProcess)
-		how   string
-	}{
-		{"keeper did its work", func(*testing.T, *pinnedProcess) {}, ""},
-		{"keeper stopped", func(t *testing.T, k *pinnedProcess) { k.signal(t, syscall.SIGSTOP) }, execgate.HowRecovered},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			h := startHelper(t, "daemon "+script, "TEST_MARK="+t.Name())
-			p := readRecord(t, h)
-			left := append(readPids(t, h.out, 3), pinPID(t, p.PID), pinPID(t, p.Keeper.PID))
-			readLine(t, h.out)
-			c.wound(t, left[4])
-			h.kill()
-			e, err := execgate.EndRecorded(bounded(t), p, t.Name(), execgate.Grace{})
-			if err != nil || e.Known || len(e.Survivors) > 0 || c.how != "" && e.How != c.how {
-				t.Errorf("got %+v, %v", e, err)
-			}
-			for _, member := range left {
-				member.mustBeGone(t)
-			}
-			again, err := execgate.EndRecorded(bounded(t), p, t.Name(), execgate.Grace{})
-			if err != nil || again.How != execgate.HowGone {
-				t.Errorf("the second time got %+v, %v, want gone", again, err)
-			}
-			reapAdopted(t)
-		})
+	h := startHelper(t, "daemon "+script, "TEST_MARK="+t.Name())
+	p := readRecord(t, h)
+	keeper, warden := watchers(t, p)
+	left := append(readPids(t, h.out, 3), pinPID(t, p.PID), keeper, warden)
+	readLine(t, h.out)
+	h.kill()
+	e, err := execgate.EndRecorded(bounded(t), p, t.Name(), execgate.Grace{})
+	if err != nil || e.Known || len(e.Survivors) > 0 {
+		t.Errorf("got %+v, %v", e, err)
 	}
+	for _, member := range left {
+		member.mustBeGone(t)
+	}
+	again, err := execgate.EndRecorded(bounded(t), p, t.Name(), execgate.Grace{})
+	if err != nil || again.How != execgate.HowGone {
+		t.Errorf("the second time got %+v, %v, want gone", again, err)
+	}
+	reapAdopted(t)
 }
 
-// The keeper died with the daemon: only the mark leads to what had left the agent's session.
+// Keeper and warden died with the daemon: only the mark leads to what had left the agent's session.
 func TestTheMarkFindsWhatNoRecordLeadsTo(t *testing.T) {
 	h := startHelper(t, "daemon "+family+"echo up; exec sleep 1004", "TEST_MARK="+t.Name())
 	p := readRecord(t, h)
 	left := readPids(t, h.out, 3)
 	readLine(t, h.out)
-	agent, keeper, daemon := pinPID(t, p.PID), pinPID(t, p.Keeper.PID), pinPID(t, h.cmd.Process.Pid)
+	agent, daemon := pinPID(t, p.PID), pinPID(t, h.cmd.Process.Pid)
+	keeper, warden := watchers(t, p)
 	daemon.signal(t, syscall.SIGSTOP) // or it would clean up first
+	warden.signal(t, syscall.SIGKILL)
 	keeper.signal(t, syscall.SIGKILL)
 	if !agent.gone(t, patience) {
 		t.Fatal("the agent outlives its keeper")

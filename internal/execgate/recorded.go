@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
 	"time"
 
@@ -36,17 +37,15 @@ func EndRecorded(ctx context.Context, p Process, mark string, g Grace) (Ending, 
 	if p.BootID != "" && p.BootID != boot {
 		return Ending{How: HowGone}, nil
 	}
-	if p.Keeper != nil {
-		if err := awaitKeeper(ctx, *p.Keeper); err != nil {
-			return Ending{}, err
-		}
+	if err := awaitKeepers(ctx, p); err != nil {
+		return Ending{}, err
 	}
-	search := func() ([]proc.Pin, error) { return recordedTree(p, mark) }
-	signalled, err := politely(ctx, search, g.Term)
+	find := func(found func(proc.Pin)) ([]proc.Pin, error) { return recordedTree(p, mark, found) }
+	signalled, err := politely(ctx, find, g.Term)
 	if err != nil {
 		return Ending{}, err
 	}
-	e, err := endPins(search, p.PID, time.Now().Add(g.Kill), func() {
+	e, err := endPins(find, p.PID, time.Now().Add(g.Kill), func() {
 		keep.KillGroup(groupOf(mark))
 		family.reap()
 	})
@@ -60,26 +59,34 @@ func EndRecorded(ctx context.Context, p Process, mark string, g Grace) (Ending, 
 	return e, err
 }
 
-// awaitKeeper gives a keeper that still lives the time to do its work.
-func awaitKeeper(ctx context.Context, keeper Process) error {
-	pin, life, err := proc.Find(keeper)
-	if life != Alive {
-		return err
-	}
-	file, err := proc.Pollable(pin.FD)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = file.Close() }() // only polled
+// awaitKeepers gives a keeper and a warden that still live the time to do their work. Both know that
+// their daemon is gone; one that was stopped is told to go on.
+func awaitKeepers(ctx context.Context, p Process) error {
 	ctx, cancel := context.WithTimeout(ctx, orphanKeeperLimit)
 	defer cancel()
-	_ = proc.Await(ctx, file) // whether it ended is looked at again
+	for _, keeper := range recordsOf(p)[1:] {
+		pin, life, err := proc.Find(keeper)
+		if life != Alive {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		_ = proc.Signal(pin.FD, syscall.SIGCONT) // it may have ended
+		file, err := proc.Pollable(pin.FD)
+		if err != nil {
+			return err
+		}
+		_ = proc.Await(ctx, file) // whether it ended is looked at again
+		_ = file.Close()          // only polled
+	}
 	return nil
 }
 
-// recordedTree pins what lives of a record. The keeper comes last: while it lives, even stopped,
-// it is the parent of every orphan of the tree, so that killing it first would lose the descent.
-func recordedTree(p Process, mark string) ([]proc.Pin, error) {
+// recordedTree pins what lives of a record. Keeper and warden come last, in this order: while one
+// lives, even stopped, it is the parent of every orphan of the tree, so that killing it first would
+// lose the descent.
+func recordedTree(p Process, mark string, found func(proc.Pin)) ([]proc.Pin, error) {
 	var roots []proc.Pin
 	var faults []error
 	for _, record := range recordsOf(p) {
@@ -89,33 +96,44 @@ func recordedTree(p Process, mark string) ([]proc.Pin, error) {
 		}
 		faults = append(faults, err)
 	}
-	all := withDescendants(roots, mark)
-	if p.Keeper == nil || len(all) < 2 {
-		return all, errors.Join(faults...)
-	}
-	below := all[:0]
-	for _, pin := range all {
-		if pin.Stat.PID == p.Keeper.PID {
-			proc.CloseFD(pin.FD)
-			continue
+	keepers := recordsOf(p)[1:]
+	all := withDescendants(roots, mark, func(pin proc.Pin) {
+		if !slices.ContainsFunc(keepers, func(k Process) bool { return k.PID == pin.Stat.PID }) {
+			found(pin)
 		}
-		below = append(below, pin)
-	}
-	return below, errors.Join(faults...)
+	})
+	return innermost(all, keepers), errors.Join(faults...)
 }
 
+// innermost leaves out the outermost keeper for as long as there is anything else, and so on inwards.
+func innermost(all []proc.Pin, keepers []Process) []proc.Pin {
+	for _, keeper := range slices.Backward(keepers) {
+		at := slices.IndexFunc(all, func(pin proc.Pin) bool { return pin.Stat.PID == keeper.PID })
+		if at >= 0 && len(all) > 1 {
+			proc.CloseFD(all[at].FD)
+			all = slices.Delete(all, at, at+1)
+		}
+	}
+	return all
+}
+
+// maxRecords bounds the line of a forged record; ours has three members.
+const maxRecords = 8
+
+// recordsOf lists a process, its keeper and its warden.
 func recordsOf(p Process) []Process {
-	if p.Keeper == nil {
-		return []Process{p}
+	line := []Process{p}
+	for k := p.Keeper; k != nil && len(line) < maxRecords; k = k.Keeper {
+		line = append(line, *k)
 	}
-	return []Process{p, *p.Keeper}
+	return line
 }
 
-// politely sends one SIGTERM to what search finds and waits for all of it, within term and ctx.
-func politely(ctx context.Context, search func() ([]proc.Pin, error), term time.Duration) (bool, error) {
+// politely sends one SIGTERM to what find finds and waits for all of it, within term and ctx.
+func politely(ctx context.Context, find search, term time.Duration) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(term, 0))
 	defer cancel()
-	pins, err := search()
+	pins, err := find(func(proc.Pin) {})
 	if err != nil {
 		proc.ClosePins(pins)
 		return false, err

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"greatminds/internal/execgate"
 )
@@ -59,7 +60,7 @@ func playDaemon(script string, open bool) int {
 		}
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin) // the test ends it, or kills us before
-	if _, err := c.Stop(ctx, execgate.Grace{}); err != nil {
+	if _, err := c.Stop(ctx, execgate.Grace{Kill: time.Second}); err != nil {
 		return fail(err)
 	}
 	return 0

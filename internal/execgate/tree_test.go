@@ -147,7 +147,7 @@ func daemonDeath(t testing.TB) time.Duration {
 	p := readRecord(t, h)
 	left := append(readPids(t, h.out, 3), pinPID(t, p.PID))
 	readLine(t, h.out)
-	keeper := pinPID(t, p.Keeper.PID)
+	_, warden := watchers(t, p)
 	begun := time.Now()
 	h.kill()
 	for _, p := range left {
@@ -156,11 +156,11 @@ func daemonDeath(t testing.TB) time.Duration {
 		}
 	}
 	took := time.Since(begun)
-	reapOrphans(t, keeper)
+	reapOrphans(t, warden)
 	return took
 }
 
-func TestAKeeperKilledByTheAgentLeavesItsTreeToTheDaemon(t *testing.T) {
+func TestAKeeperKilledByTheAgentAtOnceLeavesItsTreeToTheWarden(t *testing.T) {
 	for _, c := range []struct{ name, script string }{
 		{"marked", family + "kill -9 $PPID; exec sleep 1004"},
 		{"with its environment dropped", strings.ReplaceAll(family, "setsid sleep", "env -i setsid sleep") + "kill -9 $PPID; exec sleep 1004"},
@@ -190,29 +190,6 @@ func TestAKeeperKilledByTheAgentLeavesItsTreeToTheDaemon(t *testing.T) {
 			}
 			noChildren(t)
 		})
-	}
-}
-
-func TestAStoppedKeeperIsReplaced(t *testing.T) {
-	a := running(t, family+"kill -STOP $PPID; echo up; exec sleep 1004")
-	left := append(a.pids(3), pinPID(t, a.c.Process().PID))
-	a.line()
-	e := a.stop(execgate.Grace{Kill: time.Second})
-	if e.Known || e.How != execgate.HowKeeperLost {
-		t.Errorf("got %+v, want an unknown outcome and a lost keeper", e)
-	}
-	for _, p := range left {
-		p.mustBeGone(t)
-	}
-}
-
-// A tree that goes on forking while it is being killed is ended too.
-func TestAForkingTreeIsEnded(t *testing.T) {
-	a := running(t, `f() { while :; do (sleep 0.05 & sleep 0.05); done; }; f & f & f & echo up; f`)
-	a.line()
-	e := a.stop(execgate.Grace{})
-	if len(e.Survivors) > 0 {
-		t.Errorf("survivors: %+v", e.Survivors)
 	}
 }
 

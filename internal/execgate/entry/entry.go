@@ -1,11 +1,12 @@
-// Package entry is what keeper and gate do in their first microseconds.
+// Package entry is what warden, keeper and gate do in their first microseconds.
 //
 // It imports nothing but syscall, and does its work in init: package initialization runs what is
-// ready first, so this comes before every larger package of the binary. A launch starts two
+// ready first, so this comes before every larger package of the binary. A launch starts three
 // copies of our binary one after the other, and waiting until each has set up command line,
-// HTTP and YAML packages would double its time (measured without other load, over a plain exec and
-// one fdatasync: 3.6 ms here, 5.9 ms from main of a small test binary). A gate never gets further than this package; a keeper has started its gate here and
-// goes on in package keep, whose init takes over for good.
+// HTTP and YAML packages would double its time (measured with two copies, without other load, over
+// a plain exec and one fdatasync: 3.6 ms here, 5.9 ms from main of a small test binary). A gate
+// never gets further than this package, nor does a warden whose keeper does its work; a keeper has
+// started its gate here and goes on in package keep, whose init takes over for good.
 //
 // A process gets its role through the variable GREATMINDS_EXECGATE, because package os, and with
 // it the command line, is not there yet. The program that the gate becomes does not see it: its
@@ -23,19 +24,20 @@ const MarkName = "GREATMINDS_MARK"
 // SelfExe is our own binary even after it was replaced or removed on disk.
 const SelfExe = "/proc/self/exe"
 
-// The roles. A keeper's is followed by a space and the folder of a cgroup to make, where there is
-// one. A tool's keeper starts the request itself, without gate.
+// The roles. A warden's and a keeper's are followed by a space and the folder of a cgroup to make,
+// where there is one. A tool's keeper starts the request itself, without gate, and has no warden.
 const (
 	roleGate       = "gate"
+	RoleWarden     = "warden"
 	RoleKeeper     = "keeper"
 	RoleToolKeeper = "tool-keeper"
 )
 
-// Descriptors of a keeper beside the program's standard three.
+// Descriptors of warden and keeper beside the program's standard three.
 const (
-	ControlFD = 3 // the channel to the daemon
-	RequestFD = 4 // keeper: passed on to the gate; tool's keeper: read here
-	StatusFD  = 5 // keeper: passed on to the gate
+	ControlFD = 3 // the channel to the daemon; warden and keeper share their end
+	RequestFD = 4 // passed on to the gate; tool's keeper: read here
+	StatusFD  = 5 // passed on to the gate
 )
 
 // ExitUnauthorized and the others are exit statuses of keeper and gate. The daemon does not rely
@@ -46,11 +48,14 @@ const (
 	ExitMisused      = 72
 )
 
-// Keeper is what a keeper has done when package keep takes over.
+// Keeper is what a keeper, or a warden that lost its keeper, has done when package keep takes over.
 type Keeper struct {
 	// Tool says that this keeper's program is a tool, which has no record.
 	Tool bool
-	// PID of the gate or tool; 0 where it could not be started, with Errno and Path.
+	// Warden says that this is a warden, whose keeper did not end as it should.
+	Warden bool
+	// PID of the gate or tool, or of a warden's keeper; 0 where it could not be started, with Errno
+	// and Path.
 	PID   int
 	Errno syscall.Errno
 	Path  string
@@ -60,7 +65,7 @@ type Keeper struct {
 
 var own *Keeper
 
-// Own returns what this process did as a keeper, or nil in any other process.
+// Own returns what this process did as a keeper or warden, or nil in any other process.
 func Own() *Keeper { return own }
 
 func init() {
@@ -78,6 +83,8 @@ func init() {
 	switch role {
 	case roleGate:
 		syscall.Exit(gate())
+	case RoleWarden:
+		own = ward(group)
 	case RoleKeeper, RoleToolKeeper:
 		own = keep(role == RoleToolKeeper, group)
 	default:

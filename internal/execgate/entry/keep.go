@@ -24,12 +24,14 @@ func keep(tool bool, group string) *Keeper {
 	if tool {
 		path, argv = k.tool(attr)
 	} else {
+		ignoreGroupSignals() // the gate takes this back before exec
 		attr.Files = append(attr.Files, RequestFD, StatusFD)
-		attr.Env = gateEnv()
+		attr.Env = envAs(roleGate)
 	}
 	if k.Errno == 0 {
 		k.start(path, argv, attr, group)
 	}
+	ignoreGroupSignals() // not before: a tool would inherit it
 	k.release()
 	if k.Errno == 0 {
 		k.report(pidfd)
@@ -52,15 +54,15 @@ func (k *Keeper) tool(attr *syscall.ProcAttr) (path string, argv []string) {
 	return path, req.Argv
 }
 
-// gateEnv is our own environment with another role.
-func gateEnv() []string {
+// envAs is our own environment with another role.
+func envAs(role string) []string {
 	var env []string
 	for _, entry := range syscall.Environ() {
-		if _, role := cutPrefix(entry, RoleName+"="); !role {
+		if _, ours := cutPrefix(entry, RoleName+"="); !ours {
 			env = append(env, entry)
 		}
 	}
-	return append(env, RoleName+"="+roleGate)
+	return append(env, RoleName+"="+role)
 }
 
 // start starts the program, as a member of a cgroup of its own where one can be made.
@@ -112,7 +114,7 @@ func (k *Keeper) standBack(pidfd int) {
 		limit = toolHeadStart
 	}
 	// Interrupted, it is only less polite.
-	awaitEither(ControlFD, pidfd, limit)
+	poll(&[2]pollFD{{fd: ControlFD, events: pollIn}, {fd: int32(pidfd), events: pollIn}}, limit)
 }
 
 // release gives up every pipe end that belongs to the program: held here, it would keep the
@@ -133,17 +135,24 @@ func (k *Keeper) release() {
 	}
 }
 
-// report sends the "up" message of the control channel, see package keep.
+// report sends the "up" message of the control channel, see package keep, with the pidfd of the
+// program and our own.
 func (k *Keeper) report(pidfd int) {
-	text := `{"kind":"up","pid":` + decimal(k.PID) + `,"grouped":`
+	self := syscall.Getpid()
+	text := `{"kind":"up","pid":` + decimal(k.PID) + `,"keeper":` + decimal(self) + `,"grouped":`
 	if k.Group != "" {
 		text += "true}"
 	} else {
 		text += "false}"
 	}
+	fds := []int{pidfd}
+	if own := pidfdOpen(self); own >= 0 {
+		defer closeFD(own)
+		fds = append(fds, own)
+	}
 	for {
 		// A daemon that is gone is seen by whoever reads the channel.
-		err := syscall.Sendmsg(ControlFD, []byte(text), syscall.UnixRights(pidfd), nil, syscall.MSG_NOSIGNAL)
+		err := syscall.Sendmsg(ControlFD, []byte(text), syscall.UnixRights(fds...), nil, syscall.MSG_NOSIGNAL)
 		if err != syscall.EINTR {
 			return
 		}

@@ -9,6 +9,8 @@ import (
 const (
 	prSetName           = 15
 	prSetChildSubreaper = 36
+	sysPidfdSendSignal  = 424
+	sysPidfdOpen        = 434
 	sysCloseRange       = 436
 	closeRangeCloexec   = 4
 	sigBlockSetMask     = 2 // SIG_SETMASK
@@ -32,22 +34,38 @@ func (fd FD) Read(p []byte) (int, error) {
 // closeFD closes a descriptor that nothing was written to, or a pipe, which has nothing to flush.
 func closeFD(fd int) { _ = syscall.Close(fd) } // nothing is lost by a failure
 
-// awaitEither waits until one of two descriptors has something to read or is at its end, for at
-// most limit milliseconds; -1 means no limit.
-func awaitEither(a, b, limit int) {
-	const pollIn = 1
-	type pollFD struct {
-		fd     int32
-		events int16
-		_      int16 // revents: the caller reads both and finds out for itself
-	}
-	fds := [2]pollFD{{fd: int32(a), events: pollIn}, {fd: int32(b), events: pollIn}}
+// pollFD is struct pollfd. An end of file is told whatever events asks for.
+type pollFD struct {
+	fd              int32
+	events, revents int16
+}
+
+const pollIn = 1
+
+// poll waits until one of two descriptors has something to tell, for at most limit milliseconds;
+// -1 means no limit. A signal ends it early.
+func poll(fds *[2]pollFD, limit int) {
+	fds[0].revents, fds[1].revents = 0, 0
 	timeout := syscall.NsecToTimespec(int64(limit) * 1e6)
 	until := uintptr(unsafe.Pointer(&timeout))
 	if limit < 0 {
 		until = 0
 	}
-	syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&fds)), uintptr(len(fds)), until, 0, signalSetBytes, 0)
+	syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(fds)), uintptr(len(fds)), until, 0, signalSetBytes, 0)
+}
+
+// pidfdOpen returns a pidfd, or -1.
+func pidfdOpen(pid int) int {
+	fd, _, errno := syscall.Syscall(sysPidfdOpen, uintptr(pid), 0, 0)
+	if errno != 0 {
+		return -1
+	}
+	return int(fd) // close-on-exec
+}
+
+// signalPidfd sends a signal; a process that has ended needs none.
+func signalPidfd(fd int, sig syscall.Signal) {
+	syscall.Syscall6(sysPidfdSendSignal, uintptr(fd), uintptr(sig), 0, 0, 0, 0)
 }
 
 // setName replaces "exe", which is what lists of processes show for a re-exec.
@@ -64,12 +82,23 @@ func becomeSubreaper() syscall.Errno {
 // cleanSignals gives the program default signals where a daemon under nohup, or one whose parent
 // blocked some, would hand its own down: ignored and blocked signals survive exec.
 func cleanSignals() {
-	var defaults [4]uint64 // struct sigaction with SIG_DFL and no flags, on all 64-bit ABIs
+	setAction(0, groupSignals...) // SIG_DFL
 	var none uint64
-	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT} {
-		syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&defaults)), 0, signalSetBytes, 0, 0)
-	}
 	syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigBlockSetMask, uintptr(unsafe.Pointer(&none)), 0, signalSetBytes, 0, 0)
+}
+
+// groupSignals are those that a whole service group or terminal may get.
+var groupSignals = []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2}
+
+// ignoreGroupSignals makes this process stay: keeper and warden end by their control channel.
+func ignoreGroupSignals() { setAction(1, groupSignals...) } // SIG_IGN
+
+// setAction sets a handler that is no function.
+func setAction(handler uint64, sigs ...syscall.Signal) {
+	action := [4]uint64{handler} // struct sigaction without flags, on all 64-bit ABIs
+	for _, sig := range sigs {
+		syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&action)), 0, signalSetBytes, 0, 0)
+	}
 }
 
 // CloseOnExecAbove marks every descriptor above last, so that exec leaves only the first ones.

@@ -1,5 +1,6 @@
 // Package keep is the keeper: the process between the daemon and an agent, a configured command or
-// a tool, which ends their whole tree.
+// a tool, which ends their whole tree. It is also the warden between daemon and keeper, where that
+// has to do the keeper's work: see entry for what a warden does otherwise.
 //
 // A keeper is a re-exec of our own binary. Package entry has made it a child subreaper and started
 // its program by the time this package's init takes over, for good. Being a subreaper it is in the
@@ -9,7 +10,8 @@
 //
 // # Control channel
 //
-// A SOCK_SEQPACKET socket pair, one JSON object (type Message) in each packet.
+// A SOCK_SEQPACKET socket pair, one JSON object (type Message) in each packet. Warden and keeper
+// share one end of it; the warden reads and writes only when its keeper is gone.
 package keep
 
 import (

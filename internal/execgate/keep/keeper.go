@@ -20,16 +20,21 @@ const (
 	// removes its lock files in it: they stand in the user's own repository, and nobody else
 	// would take them away.
 	toolTerm = 2 * time.Second
-	// Passes of SIGKILL begin this close together and get slower, for a tree that forks
-	// while it is being killed.
-	firstPass = 5 * time.Millisecond
-	lastPass  = 250 * time.Millisecond
+	// A pass of SIGKILL looks at our own children up to so often, as long as it finds new ones, and
+	// then at the whole tree. Passes that find nobody new begin this close together and get slower.
+	quickPasses = 16
+	firstPass   = 5 * time.Millisecond
+	lastPass    = 250 * time.Millisecond
 )
 
-// keeper is the process between daemon and agent. Everything here runs on one goroutine.
+// keeper is the process between daemon and agent, or a warden in its place. Everything here runs on
+// one goroutine.
 type keeper struct {
-	// target is the pid of the gate, which becomes the agent, or of the tool.
+	// target is the pid of the gate, which becomes the agent, or of the tool; a warden's is the
+	// keeper that it lost.
 	target int
+	// warden says that this process ends the tree in the place of its keeper.
+	warden bool
 	// tool says that the target is a helper program, not an agent or a command.
 	tool bool
 	// mayReap is set once the target's identity is on record: a zombie keeps its pid from
@@ -58,14 +63,14 @@ func run(own *entry.Keeper) int {
 		RemoveGroup(own.Group)
 		return entry.ExitExecFailed
 	}
-	// Handlers, not "ignore": a keeper ends by its control channel, not by the signal that ends
-	// a whole service group.
-	ended, others := make(chan os.Signal, 1), make(chan os.Signal, 1)
+	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
-	signal.Notify(others, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	k := &keeper{
-		target: own.PID, tool: own.Tool, mayReap: own.Tool, group: own.Group,
+		target: own.PID, tool: own.Tool, warden: own.Warden, mayReap: own.Tool || own.Warden, group: own.Group,
 		signalled: proc.Roll{}, pass: firstPass,
+	}
+	if k.warden {
+		k.end(0, leftoverKill)
 	}
 	defer RemoveGroup(own.Group)
 	return k.watch(ended, readControl())
@@ -95,13 +100,16 @@ func readControl() <-chan Message {
 func (k *keeper) watch(ended <-chan os.Signal, control <-chan Message) int {
 	timer := time.NewTimer(time.Hour)
 	for {
-		k.reap()
-		if k.empty {
-			return k.lastWord(nil)
-		}
 		next, over := k.step(time.Now())
-		if over {
+		reaped := k.reap()
+		switch {
+		case k.empty:
+			return k.lastWord(nil)
+		case over:
 			return k.lastWord(k.remaining())
+		case reaped:
+			// What ended may have been a parent, whose children are ours now.
+			k.nextPass, next = time.Time{}, 0
 		}
 		timer.Reset(next)
 		select {
@@ -161,7 +169,7 @@ func (k *keeper) step(now time.Time) (next time.Duration, over bool) {
 		return idle, false
 	}
 	if now.Before(k.termUntil) {
-		k.signalNew(syscall.SIGTERM)
+		k.signalled.Ask(proc.Self())
 		return min(k.termUntil.Sub(now), lastPass), false
 	}
 	if !k.orphaned && k.killed && now.After(k.killAt) {
@@ -171,35 +179,29 @@ func (k *keeper) step(now time.Time) (next time.Duration, over bool) {
 		return wait, false
 	}
 	k.killed = true
-	k.signal(syscall.SIGKILL)
+	fresh := 0
+	for range quickPasses {
+		n := k.signalled.KillChildren()
+		if fresh += n; n == 0 {
+			break
+		}
+	}
+	fresh += k.signalled.Kill(proc.Self())
 	KillGroup(k.group)
+	if fresh > 0 {
+		// The tree may be forking: whoever was born during this pass must not get the time to do so.
+		k.pass, k.nextPass = firstPass, now
+		return 0, false
+	}
 	next = k.pass
 	k.nextPass = now.Add(next)
 	k.pass = min(2*k.pass, lastPass)
 	return next, false
 }
 
-// signalNew spares those that were signalled before: a second SIGTERM makes many programs give up
-// the orderly end that the first one began.
-func (k *keeper) signalNew(sig syscall.Signal) {
-	pins := proc.Walk(os.Getpid(), -1)
-	defer proc.ClosePins(pins)
-	for _, pin := range pins {
-		if !k.signalled.Has(pin) {
-			k.signalled.Send([]proc.Pin{pin}, sig)
-		}
-	}
-}
-
-func (k *keeper) signal(sig syscall.Signal) {
-	pins := proc.Walk(os.Getpid(), -1)
-	k.signalled.Send(pins, sig)
-	proc.ClosePins(pins)
-}
-
-// reap takes every zombie. Before the target is on record there is nothing else to reap: a gate
-// has no children.
-func (k *keeper) reap() {
+// reap takes every zombie and says whether there were any. Before the target is on record there is
+// nothing else to reap: a gate has no children.
+func (k *keeper) reap() (some bool) {
 	for k.mayReap {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
@@ -208,30 +210,32 @@ func (k *keeper) reap() {
 		}
 		if err != nil { // ECHILD
 			k.empty = true
-			return
+			return some
 		}
 		if pid == 0 {
-			return
+			return some
 		}
-		if pid == k.target {
+		some = true
+		if pid == k.target && !k.warden {
 			_ = send(entry.ControlFD, Message{Kind: Exit, Status: uint32(status), Natural: !k.ending}) // the reader sees a lost daemon
 			if !k.ending {
 				k.end(leftoverTerm, leftoverKill)
 			}
 		}
 	}
+	return some
 }
 
 // lastWord reports the end and is followed by the keeper's own.
 func (k *keeper) lastWord(left []proc.Process) int {
-	_ = send(entry.ControlFD, Message{Kind: Empty, Ended: k.signalled.Without(k.target), Forced: k.killed, Survivors: left}) // nobody may be left to read it
+	_ = send(entry.ControlFD, Message{Kind: Empty, Ended: k.signalled.Without(k.target), Forced: k.killed, Lost: k.warden, Survivors: left}) // nobody may be left to read it
 	return 0
 }
 
 // remaining names what the kernel still lists as ours. It is called when the proof failed, so it
 // never answers with nothing.
 func (k *keeper) remaining() []proc.Process {
-	pins := proc.Walk(os.Getpid(), -1)
+	pins := proc.Walk(proc.Self())
 	defer proc.ClosePins(pins)
 	left := proc.Identities(pins)
 	if len(left) > 0 {

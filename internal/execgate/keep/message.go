@@ -17,7 +17,7 @@ type Kind string
 
 // The kinds. A keeper says Up or Failed first and Empty last; the daemon says Recorded and Stop.
 const (
-	Up       Kind = "up"       // the gate, or the tool, runs; its pidfd comes along
+	Up       Kind = "up"       // the gate, or the tool, runs; its pidfd and the keeper's own come along
 	Failed   Kind = "failed"   // it could not be started, see Errno and Path
 	Exit     Kind = "exit"     // the process itself ended with Status
 	Empty    Kind = "empty"    // nothing is left but Survivors
@@ -30,7 +30,9 @@ type Message struct {
 	Kind Kind `json:"kind"`
 	// PID comes with up. Grouped says that it runs in the cgroup that was offered. Package entry
 	// writes this message.
-	PID     int  `json:"pid,omitempty"`
+	PID int `json:"pid,omitempty"`
+	// Keeper is the keeper's own pid.
+	Keeper  int  `json:"keeper,omitempty"`
 	Grouped bool `json:"grouped,omitempty"`
 	// Errno and Path come with failed.
 	Errno syscall.Errno `json:"errno,omitempty"`
@@ -42,9 +44,11 @@ type Message struct {
 	Term time.Duration `json:"term,omitempty"`
 	Kill time.Duration `json:"kill,omitempty"`
 	// Ended, Forced and Survivors come with empty. Ended counts the members of the tree, the
-	// process itself left out, that were signalled; Forced says that SIGKILL was used.
+	// process itself left out, that were signalled; Forced says that SIGKILL was used; Lost that
+	// a warden says it, because its keeper is gone.
 	Ended     int            `json:"ended,omitempty"`
 	Forced    bool           `json:"forced,omitempty"`
+	Lost      bool           `json:"lost,omitempty"`
 	Survivors []proc.Process `json:"survivors,omitempty"`
 }
 

@@ -64,6 +64,14 @@ func Signal(fd int, sig syscall.Signal) error {
 	return err
 }
 
+// KillGroup sends SIGKILL to the process group that the process behind a pidfd leads, or led before it
+// became a zombie: to all members in one moment, so that none can fork in between. One that leads no
+// group, and a kernel before Linux 6.9, are left alone.
+func KillGroup(fd int) {
+	const processGroup = 1 << 2                                   // PIDFD_SIGNAL_PROCESS_GROUP
+	_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, processGroup) // members are killed one by one as well
+}
+
 // WaitAny returns when one of the processes has ended, or after the limit.
 func WaitAny(pins []Pin, limit time.Duration) {
 	if limit <= 0 || len(pins) == 0 {

@@ -21,7 +21,8 @@ type Process struct {
 	Session int `json:"session"`
 	// PidfdInode is unique for a boot. Null where pidfds have no inode of their own (before Linux 6.9).
 	PidfdInode *uint64 `json:"pidfd_inode"`
-	// Keeper is the process that ends this one's tree; nil for a keeper itself.
+	// Keeper is the process that ends this one's tree. A keeper's own Keeper is its warden, which has
+	// none.
 	Keeper *Process `json:"keeper,omitempty"`
 }
 
@@ -124,6 +125,16 @@ func PinPID(pid int) (Pin, error) {
 		return Pin{}, err
 	}
 	return Pin{FD: fd, Stat: stat}, nil
+}
+
+// PinFD reads the stat line of the process behind a pidfd that the caller has, and keeps. pid is
+// believed only if that process still lives afterwards; otherwise the answer is ErrGone.
+func PinFD(fd, pid int) (Pin, error) {
+	stat, statErr := ReadStat(pid)
+	if done, err := Exited(fd); done || err != nil {
+		return Pin{}, errors.Join(ErrGone, err)
+	}
+	return Pin{FD: fd, Stat: stat}, statErr
 }
 
 // is compares with a record of this boot.

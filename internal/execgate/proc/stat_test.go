@@ -67,7 +67,7 @@ func TestChildrenByScanAgreesWithTheKernelsList(t *testing.T) {
 	if err != nil || scanErr != nil || len(listed) != 1 || len(scanned) != 1 || listed[0] != child.Process.Pid || scanned[0] != child.Process.Pid {
 		t.Errorf("listed %v, %v; scanned %v, %v; want %d", listed, err, scanned, scanErr, child.Process.Pid)
 	}
-	pins := Walk(os.Getpid(), -1)
+	pins := Walk(Self())
 	defer ClosePins(pins)
 	if len(pins) != 1 || pins[0].Stat.PID != child.Process.Pid {
 		t.Errorf("walked to %v", pins)
