@@ -199,6 +199,7 @@ func (s *Store) beginJournal() error {
 		}
 	}
 	s.disk.journalThere = true
+	s.keepBase()
 	head := encodeHeader(header{Generation: s.disk.meta.Generation, After: s.disk.meta.LastSequence, ProjectID: s.View().h.projectID})
 	if err := s.o.Disk.Replace(s.path(journalName), head, 0o600); err != nil {
 		return err
@@ -232,6 +233,7 @@ func (s *Store) rest() error {
 		return nil
 	}
 	s.dropJournal()
+	s.o.Disk.Discard(s.path(baseName)) // the removal of the journal syncs the folder
 	if err := s.o.Disk.Remove(s.path(journalName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return &refusal.Refusal{Code: refusal.CodeStoreWrite, Err: err, What: "the empty journal was not removed: " + err.Error(),
 			Remedy: "nothing is lost; the next start removes it"}

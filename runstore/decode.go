@@ -34,6 +34,10 @@ func decodeValue(raw []byte, off int, v reflect.Value) error {
 	case reflect.Slice:
 		return decodeSlice(raw, off, v)
 	case reflect.String:
+		if isNull(raw) { // the original writes null where nothing is known
+			v.SetZero()
+			return nil
+		}
 		if raw[0] != '"' {
 			return wrongType(raw, off, "a string")
 		}

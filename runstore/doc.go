@@ -20,6 +20,9 @@
 //	journal-tail-G-N.jsonl a tail of the journal of generation G, from byte N on, that was
 //	                       never acknowledged and was set aside at a start
 //	contracts/KIND-SHA.json pinned documents, never changed
+//	state-base.json        a second name of the snapshot that the journal goes on from
+//	original-state-SHA.json, operations/RESULT.json
+//	                       the original's, see below
 //	.NAME.RANDOM.tmp       what a killed process was writing; nobody reads it
 //
 // # Snapshot
@@ -36,8 +39,7 @@
 // with store = {checksum, format: "greatminds-go", generation, last_sequence}. The checksum is
 // the SHA-256 of the whole file in which the checksum's own 64 hex digits are zeros; generation
 // counts snapshots from 1; last_sequence is the last transaction in the file. Members that this
-// version does not know are kept, at the top and in every entity. A file without store is the
-// original's. A greater version is refused.
+// version does not know are kept, at the top and in every entity. A greater version is refused.
 //
 // # Journal
 //
@@ -72,7 +74,23 @@
 // behind it is set aside. With a good line behind it, it is damage, and refused.
 //
 // A snapshot whose checksum does not fit was written by another tool or by hand. At rest it is
-// taken as it stands, and logged; beside a journal it is refused.
+// taken as it stands, and logged. Beside a journal that holds something it is refused, and the
+// refusal names two commands: one goes on with the snapshot and keeps the journal aside, the other
+// puts back the snapshot that the journal goes on from, and keeps the changed one aside.
+//
+// # The original's store
+//
+// A state.json without store is the original's. The first Open takes it over: it keeps the file
+// byte for byte as original-state-SHA.json, SHA being the first 12 digits of its SHA-256, and then
+// puts a snapshot in its place that holds all of it, with the member taken_over (at, file, sha256).
+// A crash before that leaves the original's store as it was. Runs, results, commands, permissions
+// and events keep every member and every sequence; what was unfinished is left to recovery.
+//
+// The original keeps the record of each application of a result in a file of its own,
+// operations/RESULT.json. The records of results that are still open come into the snapshot's
+// operations; all of these files stay, as do contracts, command output and conversations.
+// Records of operations are spelled otherwise by the original: times as text, places as
+// QUEUE/FILE.
 //
 // # Finished runs
 //

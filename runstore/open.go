@@ -23,9 +23,9 @@ const defaultMinJournal = 1 << 20
 // change.
 //
 // It plays the journal of a store that was not closed, sets aside a tail that was never
-// acknowledged, and writes a new snapshot before anything else. It refuses, with status 4 and
-// without changing a byte: what does not parse or fit together, with the file, the byte and a
-// way out; a newer version's store; the original's; a folder of another user.
+// acknowledged, and writes a new snapshot before anything else. A store of the original is taken
+// over. It refuses, with status 4 and without changing a byte: what does not parse or fit together,
+// with the file, the byte and a way out; a newer version's store; a folder of another user.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -49,6 +49,11 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	r, err := f.replay()
 	if err != nil {
 		return nil, err
+	}
+	if r.original {
+		if err := keepOriginal(o, f, r); err != nil {
+			return nil, err
+		}
 	}
 	s := newStore(o, r)
 	s.disk.snapshotThere, s.disk.journalThere = f.snapshot != nil, f.journal != nil
@@ -80,6 +85,9 @@ func newStore(o Options, r *replayed) *Store {
 // recover makes what was found the only truth on the disk: what the page cache shows after a
 // crash need not be there, so a journal is folded before anything is built on it.
 func (s *Store) recover(f *files, r *replayed) error {
+	if r.original {
+		return s.finishTakeOver()
+	}
 	if !r.fits {
 		s.log.Warn("snapshot taken as it stands, its checksum does not fit", slog.String("file", f.path(snapshotName)))
 	}

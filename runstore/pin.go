@@ -1,11 +1,11 @@
 package runstore
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"sync"
+	"unicode/utf16"
 
 	"greatminds/internal/refusal"
 )
@@ -27,10 +27,11 @@ type pins struct {
 
 // PinDocument keeps data for good as contracts/KIND-SHA.json and returns when it is on the
 // disk; only then may a claim refer to it. Sha is the document's hash by the rule of its kind
-// and is checked. A document that is there already must be the same, byte for byte.
+// and is checked. A document that is there already must have that hash too; the original spells
+// the same one otherwise.
 // Spec: "Persistence and ownership".
 func (s *Store) PinDocument(kind, sha string, data []byte) error {
-	if err := checkPinned(kind, sha, data); err != nil {
+	if _, err := checkPinned(kind, sha, data); err != nil {
 		return refusal.New(refusal.CodePinned, "this is a fault of the program: report it", "%s document %.12s: %v", kind, sha, err)
 	}
 	path := pinnedPath(s.o.Dir, kind, sha)
@@ -39,7 +40,7 @@ func (s *Store) PinDocument(kind, sha string, data []byte) error {
 	if s.pins.done[path] {
 		return nil
 	}
-	if err := s.pin(path, data); err != nil {
+	if err := s.pin(path, kind, sha, data); err != nil {
 		return err
 	}
 	if s.pins.done == nil {
@@ -49,13 +50,15 @@ func (s *Store) PinDocument(kind, sha string, data []byte) error {
 	return nil
 }
 
-func (s *Store) pin(path string, data []byte) error {
+func (s *Store) pin(path, kind, sha string, data []byte) error {
 	found, err := readFile(path)
 	if err != nil {
 		return err
 	}
-	if found != nil && !bytes.Equal(found, data) {
-		return refusal.New(refusal.CodePinned, "put back a good copy, or remove the file if no run refers to it", "%s holds other bytes than its name says", path)
+	if found != nil {
+		if _, err := checkPinned(kind, sha, found); err != nil {
+			return refusal.New(refusal.CodePinned, "put back a good copy, or remove the file if no run refers to it", "%s holds other bytes than its name says: %v", path, err)
+		}
 	}
 	if err := s.settlePin(path, data, found != nil); err != nil {
 		return &refusal.Refusal{Code: refusal.CodeStoreWrite, Err: err, What: "document not pinned: " + err.Error(),
@@ -81,7 +84,8 @@ func (s *Store) settlePin(path string, data []byte, there bool) error {
 	return s.o.Disk.Create(path, data, 0o600)
 }
 
-// Pinned returns a pinned document, after checking that its bytes are those of its name.
+// Pinned returns a pinned document in the form of PinDocument, after checking that its contents are
+// those of its name.
 func (s *Store) Pinned(kind, sha string) ([]byte, error) { return pinnedIn(s.o.Dir, kind, sha) }
 
 // CheckPinned tells what is wrong with a pinned document of the store in dir; nil where it is
@@ -100,34 +104,59 @@ func pinnedIn(dir, kind, sha string) ([]byte, error) {
 	if data == nil {
 		return nil, refusal.New(refusal.CodePinned, "put back a copy of the file; the runs that refer to it cannot be judged without it", "%s is missing", path)
 	}
-	if err := checkPinned(kind, sha, data); err != nil {
+	document, err := checkPinned(kind, sha, data)
+	if err != nil {
 		return nil, refusal.New(refusal.CodePinned, "put back a good copy of the file", "%s: %v", path, err)
 	}
-	return data, nil
+	return document, nil
 }
 
 func pinnedPath(dir, kind, sha string) string {
 	return filepath.Join(dir, contractsName, kind+"-"+sha+".json")
 }
 
-// checkPinned tells whether sha is the hash of data by the rule of its kind.
-func checkPinned(kind, sha string, data []byte) error {
+// checkPinned tells whether sha is the hash of data by the rule of its kind, and returns data in
+// our spelling: the original writes a contract with white space and without escapes, but hashes it
+// in canonical form.
+func checkPinned(kind, sha string, data []byte) ([]byte, error) {
 	hashed := data
 	switch kind {
 	case PinnedExecution:
+		if hashText(string(data)) != sha && checkJSON(data) == nil {
+			data = escaped(canonical(data))
+			hashed = data
+		}
 	case PinnedSchema:
 		text, err := SchemaText(data)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		hashed = text
 	default:
-		return fmt.Errorf("unknown kind %q", kind)
+		return nil, fmt.Errorf("unknown kind %q", kind)
 	}
 	if got := hashText(string(hashed)); got != sha {
-		return fmt.Errorf("its hash is %.12s, not %.12s", got, sha)
+		return nil, fmt.Errorf("its hash is %.12s, not %.12s", got, sha)
 	}
-	return nil
+	return data, nil
+}
+
+// escaped spells every character of a JSON document beyond printable ASCII as an escape. Such
+// characters stand in strings alone.
+func escaped(document []byte) []byte {
+	out := make([]byte, 0, len(document))
+	for _, r := range string(document) {
+		switch {
+		case r < 0x7f:
+			out = append(out, byte(r))
+		case r < 0x10000:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		default:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		}
+	}
+	return out
 }
 
 // SchemaDocument is the pinned form of a workflow schema: its text and version as JSON.

@@ -23,6 +23,8 @@ type replayed struct {
 	last uint64
 	// fits is false where the snapshot's checksum does not: it was taken as it stands.
 	fits bool
+	// original is set where the snapshot is the original's, which has to be taken over.
+	original bool
 	// groups counts the journal's groups that were played; superseded those that belong to an
 	// older generation and whose outcome the snapshot already holds.
 	groups, superseded int
@@ -51,13 +53,14 @@ func (f *files) replay() (*replayed, error) {
 	if err != nil {
 		return nil, f.snapshotRefusal(err)
 	}
-	r := &replayed{state: snap.state, meta: snap.meta, last: snap.meta.LastSequence, fits: snap.fits, tailAt: -1}
+	r := &replayed{state: snap.state, meta: snap.meta, last: snap.meta.LastSequence, fits: snap.fits, original: snap.original, tailAt: -1}
+	if !snap.fits {
+		if err := f.foreign(snap); err != nil {
+			return nil, err
+		}
+	}
 	if len(f.journal) == 0 {
 		return r, nil
-	}
-	if !snap.fits {
-		return nil, f.refuse(snapshotName, 0, "the checksum does not fit: the file was changed by another tool or by hand while a journal stood beside it",
-			"put back the "+snapshotName+" that belongs to "+f.path(journalName)+"; to go on with the changed file instead and give up what only the journal holds, move the journal away")
 	}
 	return r, f.play(r)
 }
@@ -76,8 +79,7 @@ func (f *files) snapshotRefusal(err error) error {
 		return refusal.New(refusal.CodeStoreNewer, "use the version of greatminds that wrote it, or a newer one",
 			"%s has version %s; this program knows version %d", f.path(snapshotName), newer.version, formatVersion)
 	}
-	return refusal.New(refusal.CodeStoreOriginal, "go on with the original tool, or move the file away to start an empty store; this version cannot take it over yet",
-		"%s was written by the original tool (it has no member \"store\")", f.path(snapshotName))
+	return err
 }
 
 // play applies the journal to the snapshot's state.

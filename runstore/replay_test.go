@@ -188,7 +188,7 @@ func TestWhatWasAcknowledgedAndBrokeFailsClosed(t *testing.T) {
 			if readText(t, dir+"/journal.jsonl") != text || readText(t, dir+"/state.json") != snapshot {
 				t.Error("the bytes were changed")
 			}
-			if entries, _ := os.ReadDir(dir); len(entries) != 2 {
+			if entries, _ := os.ReadDir(dir); len(entries) != 3 {
 				t.Errorf("something else was written: %v", entries)
 			}
 		})
@@ -261,7 +261,7 @@ func TestAJournalNeedsItsSnapshot(t *testing.T) {
 		text := strings.Replace(readText(t, dir+"/state.json"), `"paused": false`, `"paused": true`, 1)
 		writeText(t, dir+"/state.json", text)
 		_, err := Open(context.Background(), options(dir, nil))
-		refused(t, err, refusal.CodeStoreMalformed)
+		refused(t, err, refusal.CodeStoreConflict)
 		if !strings.Contains(err.Error(), "checksum") {
 			t.Errorf("got %v", err)
 		}

@@ -69,18 +69,16 @@ type snapshot struct {
 	meta  meta
 	// fits is false where another tool, or a hand, wrote the file.
 	fits bool
+	// original is set where it has no member store: the original wrote it, and never we.
+	original bool
 }
 
-// errors that say what kind of document this is instead of a snapshot of ours.
-type (
-	newerError    struct{ version string }
-	originalError struct{}
-)
+// newerError says that a newer version wrote the document.
+type newerError struct{ version string }
 
-func (e newerError) Error() string  { return "version " + e.version }
-func (originalError) Error() string { return "no member \"store\"" }
+func (e newerError) Error() string { return "version " + e.version }
 
-// decodeSnapshot reads state.json. It fails with a *fault, a newerError or an originalError.
+// decodeSnapshot reads state.json, the original's too. It fails with a *fault or a newerError.
 func decodeSnapshot(data []byte) (*snapshot, error) {
 	root, err := outline(data, 2)
 	if err != nil {
@@ -109,10 +107,8 @@ func decodeSnapshot(data []byte) (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !ours {
-		return nil, originalError{}
-	}
-	snap.state, snap.fits = state, checksumFits(data, snap.meta.Checksum)
+	snap.state, snap.original = state, !ours
+	snap.fits = ours && checksumFits(data, snap.meta.Checksum)
 	return snap, nil
 }
 

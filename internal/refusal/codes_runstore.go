@@ -6,8 +6,9 @@ const (
 	CodeStoreMalformed Code = "store_malformed"
 	// CodeStoreNewer is a snapshot that a newer version wrote.
 	CodeStoreNewer Code = "store_newer"
-	// CodeStoreOriginal is a snapshot of the original tool, which is not taken over yet.
-	CodeStoreOriginal Code = "store_original"
+	// CodeStoreConflict is a snapshot that another tool has written beside a journal that goes on
+	// from another one.
+	CodeStoreConflict Code = "store_conflict"
 	// CodeStoreUnreadable is a store file or folder that cannot be read or made.
 	CodeStoreUnreadable Code = "store_unreadable"
 	// CodeStoreWrite is a change that could not be written and is not in effect.
@@ -41,7 +42,7 @@ func init() {
 	register([]Entry{
 		{CodeStoreMalformed, Storage, "the run store's files do not parse or do not fit together; nothing was changed"},
 		{CodeStoreNewer, Storage, "a newer version wrote the run store"},
-		{CodeStoreOriginal, Storage, "the original tool wrote the run store"},
+		{CodeStoreConflict, Storage, "another tool has written the run store while a journal of ours was open; nothing was changed"},
 		{CodeStoreUnreadable, Storage, "a file or folder of the run store cannot be read or made"},
 		{CodeStoreWrite, Storage, "a change could not be written and is not in effect"},
 		{CodeStoreUncertain, Storage, "a change may or may not be in effect"},
