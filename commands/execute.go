@@ -146,7 +146,7 @@ func (s *Service) intend(ctx context.Context, p *plan) error {
 // record makes the identity of the waiting process durable. E-090.
 func (s *Service) record(ctx context.Context, p *plan, process execgate.Process) error {
 	return s.update(ctx, func(tx *runstore.Tx) error {
-		return tx.SetCommand(p.receipt.ID, statusRunning, func(c *runstore.Command) { c.Process = processRecord(process) })
+		return tx.SetCommand(p.receipt.ID, statusRunning, func(c *runstore.Command) { c.Process = &process })
 	})
 }
 
@@ -183,21 +183,4 @@ func (s *Service) update(ctx context.Context, f func(tx *runstore.Tx) error) err
 
 func sourceRecord(s sourceid.Source) *runstore.SourceID {
 	return &runstore.SourceID{Commit: s.Commit, SourceSHA256: s.SHA256}
-}
-
-func processRecord(p execgate.Process) *runstore.Process {
-	r := &runstore.Process{PID: p.PID, StartTicks: p.StartTicks, BootID: p.BootID, Group: p.Group, Session: p.Session, PidfdInode: p.PidfdInode}
-	if p.Keeper != nil {
-		r.Keeper = processRecord(*p.Keeper)
-	}
-	return r
-}
-
-func recordedProcess(r *runstore.Process) execgate.Process {
-	p := execgate.Process{PID: r.PID, StartTicks: r.StartTicks, BootID: r.BootID, Group: r.Group, Session: r.Session, PidfdInode: r.PidfdInode}
-	if r.Keeper != nil {
-		k := recordedProcess(r.Keeper)
-		p.Keeper = &k
-	}
-	return p
 }

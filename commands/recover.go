@@ -30,7 +30,7 @@ func (s *Service) Recover(ctx context.Context) error {
 func (s *Service) recoverOne(ctx context.Context, c *runstore.Command) error {
 	o := outcome{status: statusCancelled, reason: reasonRestart}
 	if c.Process != nil {
-		ended, err := execgate.EndRecorded(ctx, recordedProcess(c.Process), markOf(c), execgate.Grace{Term: stopTerm, Kill: stopKill})
+		ended, err := execgate.EndRecorded(ctx, *c.Process, markOf(c), execgate.Grace{Term: stopTerm, Kill: stopKill})
 		if err != nil {
 			return &refusal.Refusal{
 				Code:   refusal.CodeCommandProcess,

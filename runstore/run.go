@@ -3,6 +3,8 @@ package runstore
 import (
 	"encoding/json"
 	"maps"
+
+	"greatminds/internal/execgate/proc"
 )
 
 // Identifiers that travel. Run, permission, control and event ids are 32 hex digits made by
@@ -26,21 +28,10 @@ type (
 
 // Members holds JSON members that this version does not know, by name. They are written back
 // as they were read.
-type Members map[string]json.RawMessage
+type Members = map[string]json.RawMessage
 
 // Process is the recorded identity of one process.
-type Process struct {
-	PID        int    `json:"pid"`
-	StartTicks uint64 `json:"start_ticks"`
-	BootID     string `json:"boot_id"`
-	Group      int    `json:"group"`
-	Session    int    `json:"session"`
-	// PidfdInode is null where pidfds have no inode of their own.
-	PidfdInode *uint64 `json:"pidfd_inode"`
-	// Keeper is the process that ends this one's tree; its own Keeper is nil.
-	Keeper *Process `json:"keeper,omitempty"`
-	Extra  Members  `json:"-"`
-}
+type Process = proc.Process
 
 // Control is the operator's request to cancel or retry a run. At most one is open per run.
 type Control struct {

@@ -101,7 +101,7 @@ func recordRunning(t *testing.T, h *house, id runstore.RunID, p execgate.Process
 		}
 		for _, step := range []func() error{
 			func() error { return tx.Transition(id, "1", runstore.Starting, "", nil) },
-			func() error { return tx.RecordProcess(id, recorded(p)) },
+			func() error { return tx.RecordProcess(id, p) },
 			func() error { return tx.Transition(id, "2", runstore.Running, "", nil) },
 		} {
 			if err := step(); err != nil {

@@ -79,7 +79,7 @@ func policyRecord(w contract.Worktrees) map[string]any {
 // recordProcess makes the identity of the waiting gate durable. Nothing is exec'd before. E-237.
 func (d *Daemon) recordProcess(ctx context.Context, e *execution) error {
 	offset := time.Since(e.began)
-	process := recorded(e.child.Process())
+	process := e.child.Process()
 	return d.update(ctx, func(tx *runstore.Tx) error {
 		if err := tx.RecordProcess(e.run.ID, process); err != nil {
 			return err

@@ -31,7 +31,7 @@ func recoverRuns(ctx context.Context, c *core) error {
 
 func recoverRun(ctx context.Context, c *core, run *runstore.Run) error {
 	if run.Process != nil {
-		ended, err := execgate.EndRecorded(ctx, identity(*run.Process), string(run.ID), stopLadder)
+		ended, err := execgate.EndRecorded(ctx, *run.Process, string(run.ID), stopLadder)
 		if err != nil {
 			return err
 		}
@@ -47,23 +47,4 @@ func recoverRun(ctx context.Context, c *core, run *runstore.Run) error {
 		c.log.Info("run recovered", "run_id", run.ID, "task_id", run.TaskID, "was", run.State)
 	}
 	return err
-}
-
-// recorded and identity convert between the kernel's identity and its durable form.
-func recorded(p execgate.Process) runstore.Process {
-	r := runstore.Process{PID: p.PID, StartTicks: p.StartTicks, BootID: p.BootID, Group: p.Group, Session: p.Session, PidfdInode: p.PidfdInode}
-	if p.Keeper != nil {
-		keeper := recorded(*p.Keeper)
-		r.Keeper = &keeper
-	}
-	return r
-}
-
-func identity(p runstore.Process) execgate.Process {
-	r := execgate.Process{PID: p.PID, StartTicks: p.StartTicks, BootID: p.BootID, Group: p.Group, Session: p.Session, PidfdInode: p.PidfdInode}
-	if p.Keeper != nil {
-		keeper := identity(*p.Keeper)
-		r.Keeper = &keeper
-	}
-	return r
 }

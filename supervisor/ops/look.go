@@ -11,7 +11,7 @@ func look(p *runstore.Process) *bool {
 		dead := false
 		return &dead
 	}
-	life, err := execgate.Look(gateProcess(*p))
+	life, err := execgate.Look(*p)
 	if err != nil || life == execgate.Unknown {
 		return nil
 	}
@@ -24,13 +24,4 @@ func look(p *runstore.Process) *bool {
 func alive(p *runstore.Process) bool {
 	lives := look(p)
 	return lives != nil && *lives
-}
-
-func gateProcess(p runstore.Process) execgate.Process {
-	out := execgate.Process{PID: p.PID, StartTicks: p.StartTicks, BootID: p.BootID, Group: p.Group, Session: p.Session, PidfdInode: p.PidfdInode}
-	if p.Keeper != nil {
-		keeper := gateProcess(*p.Keeper)
-		out.Keeper = &keeper
-	}
-	return out
 }

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,6 +25,9 @@ type Process struct {
 	// Keeper is the process that ends this one's tree. A keeper's own Keeper is its warden, which has
 	// none.
 	Keeper *Process `json:"keeper,omitempty"`
+	// Extra holds members of a durable record that this version does not know. The record's writer
+	// keeps them; they identify nothing.
+	Extra map[string]json.RawMessage `json:"-"`
 }
 
 // Life is what a look at a recorded process found.
