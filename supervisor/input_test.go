@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"greatminds/contract"
+	"greatminds/internal/durable"
+	"greatminds/internal/durable/faultdisk"
 	"greatminds/internal/refusal"
 	"greatminds/runstore"
 )
@@ -221,6 +223,42 @@ func TestASessionOfUnknownHistoryIsNotTakenForAnEmptyOne(t *testing.T) {
 	got := budget(t, r)
 	if r.Reason != inputBudget || got["reason"] != "session_history_unknown" || got["used_bytes"] != nil || got["budget"] != "session" || len(h.prompts()) != 0 {
 		t.Errorf("got %s (%s), budget %v, %d prompts", r.State, r.Reason, got, len(h.prompts()))
+	}
+}
+
+// E-573: a daemon that dies between session and prompt has sent nothing, and its record says so.
+func TestASessionWithoutAPromptHasAKnownHistory(t *testing.T) {
+	t.Parallel()
+	for step := 1; ; step++ {
+		h := newHouse(t, plan{steps: `{"handshake":{"agentCapabilities":{"loadSession":true}}},{"prompt":"p"},{"end_turn":"p"}`, session: "resume-if-compatible"})
+		h.task("feature_dev", taskID)
+		// The daemon dies at the nth step from the one after the write of the session to the write of the
+		// prompt's reservation.
+		var begun, over bool
+		h.disk.Plan(faultdisk.On(func(s durable.Step) bool {
+			here := begun && !over
+			begun = begun || strings.Contains(string(s.Data), `"session_id":"sess-1"`)
+			over = over || strings.Contains(string(s.Data), "prompt_input_reserved")
+			return here
+		}, faultdisk.CrashAt(step)))
+		err := h.once()
+		if !h.disk.Crashed() {
+			must(t, err)
+			if step < 3 {
+				t.Fatalf("there are only %d steps between session and prompt", step-1)
+			}
+			return
+		}
+		h.o.Seam = nil
+		h.script(loaded + `{"end_turn":"p"}`)
+		must(t, h.once())
+		if r := last(h.read()); r.State == runstore.Interrupted {
+			h.again()
+			must(t, h.once())
+		}
+		if r := last(h.read()); r.State != runstore.Completed {
+			t.Errorf("died at step %d after the session: got %s (%s), %s", step, r.State, r.Reason, r.Outcome.InputBudget)
+		}
 	}
 }
 

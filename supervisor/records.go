@@ -183,8 +183,11 @@ func (d *Daemon) recordSession(ctx context.Context, e *execution) error {
 		if err != nil {
 			return err
 		}
+		// From here on the run's session is known to others: that nothing was sent to it yet is on
+		// record with it, or a crash before the first prompt would leave a session of unknown history.
+		begun := e.outcomeRecord(e.session.Stats())
 		err = tx.EditRun(e.run.ID, func(r *runstore.Run) {
-			r.SessionID, r.Protocol = &id, protocol
+			r.SessionID, r.Protocol, r.Outcome = &id, protocol, begun
 			if r.StartupReadyAt == nil {
 				r.StartupReadyAt = &at
 			}
