@@ -208,8 +208,7 @@ func openResult(_ World, v *runstore.View, history []*runstore.Run, j *Judgement
 				return hold(j, ResultUnresolved, h.Remedy+"; `greatminds run repair --operation "+string(res.ID())+"` looks at once",
 					"result %s is held (%s): %s", res.ID(), h.Code, h.What)
 			}
-			return hold(j, ResultUnresolved,
-				fmt.Sprintf("greatminds run repair --operation %s, or with --abandon --reason TEXT", res.ID()),
+			return hold(j, ResultUnresolved, first(res)+fmt.Sprintf("greatminds run repair --operation %s, or with --abandon --reason TEXT", res.ID()),
 				"result %s needs recovery: %s", res.ID(), errorOf(res))
 		}
 	}
@@ -221,6 +220,17 @@ func errorOf(res *runstore.Result) string {
 		return "its outcome is not known"
 	}
 	return res.Details.Error
+}
+
+// first is what has to be done before a result can be repaired, ready to stand before the command;
+// empty where its record names nothing.
+func first(res *runstore.Result) string {
+	var remedy string
+	// The member is our own; one that is no text says nothing here.
+	if res.Details == nil || json.Unmarshal(res.Details.Extra["remedy"], &remedy) != nil || remedy == "" {
+		return ""
+	}
+	return remedy + "; then "
 }
 
 func openCommand(_ World, v *runstore.View, history []*runstore.Run, j *Judgement) bool {

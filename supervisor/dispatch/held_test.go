@@ -46,4 +46,19 @@ func TestATaskBehindAHeldResultSaysWhatHelps(t *testing.T) {
 		!strings.Contains(j.What, "checkout_overlap") || !strings.Contains(j.What, "a.txt is in the way") {
 		t.Errorf("got %s, %q, remedy %q", j.Reason, j.What, j.Remedy)
 	}
+	// One that is uncertain names what has to be done before its repair can help.
+	l.update(func(tx *runstore.Tx) error {
+		if err := tx.HoldResult(result, nil); err != nil {
+			return err
+		}
+		if err := tx.SetResult(result, "applying", nil); err != nil {
+			return err
+		}
+		return tx.SetResult(result, "needs_recovery", func(r *runstore.Result) {
+			r.Details = &runstore.ResultDetails{Error: "index.lock exists", Extra: runstore.Members{"remedy": json.RawMessage(`"remove index.lock"`)}}
+		})
+	})
+	if j := judged(); !strings.HasPrefix(j.Remedy, "remove index.lock; then greatminds run repair --operation "+string(result)) || !strings.Contains(j.What, "index.lock exists") {
+		t.Errorf("got %q, remedy %q", j.What, j.Remedy)
+	}
 }

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"greatminds/runstore"
@@ -29,6 +30,11 @@ func Recoveries(v *runstore.View) []Recovery {
 		why := ""
 		if r.Details != nil {
 			why = r.Details.Error
+			var remedy string
+			// The member is our own; one that is no text says nothing here.
+			if json.Unmarshal(r.Details.Extra["remedy"], &remedy) == nil && remedy != "" {
+				why += ": " + remedy
+			}
 		}
 		if h := r.Hold(); h != nil {
 			why = h.What + ": " + h.Remedy
