@@ -16,13 +16,14 @@ import (
 // is an error when the claim's id is malformed or taken. The run's credential is in the answer
 // alone; the store keeps its hash. Spec: "Persistence and ownership".
 func (tx *Tx) Claim(c Claim, admit func(*View) []Hold) (*ClaimedRun, []Hold, error) {
-	if c.ID == "" {
+	fresh := c.ID == "" // an id that nobody can have used
+	if fresh {
 		c.ID = RunID(NewID())
 	}
 	switch {
 	case !validName(string(c.ID)):
 		return nil, nil, badName("run", string(c.ID))
-	case tx.Run(c.ID) != nil:
+	case !fresh && tx.Run(c.ID) != nil:
 		return nil, nil, refusal.New(refusal.CodeIdentity, "claim with a new id", "run %s exists already", c.ID)
 	case c.TaskID == "" || strings.ContainsRune(string(c.TaskID), 0):
 		return nil, nil, refusal.New(refusal.CodeIdentity, "name the task", "task id %q", c.TaskID)
@@ -44,7 +45,8 @@ func (tx *Tx) Claim(c Claim, admit func(*View) []Hold) (*ClaimedRun, []Hold, err
 		return nil, nil, unstorable("run", string(c.ID), err)
 	}
 	tx.Emit("claimed", r.ID, claimData(c))
-	tx.putRun(r)
+	tx.View.h.putRun(r) // a new one, not in the history
+	tx.touch(inRuns, string(r.ID))
 	return &ClaimedRun{Run: r, Token: Token(token)}, nil, nil
 }
 
@@ -53,7 +55,8 @@ func (tx *Tx) ownHolds(task TaskID) []Hold {
 	if tx.Paused() {
 		return []Hold{{Code: "dispatch_paused", What: "dispatch is paused"}}
 	}
-	for _, r := range tx.RunsOfTask(task) {
+	// A run that has not ended is hot.
+	for _, r := range sorted(children(tx.View.h.runsByTask, string(task)), byClaim) {
 		if !r.State.Terminal() {
 			return []Hold{{Code: "active_run", RunID: r.ID, What: fmt.Sprintf("run %s of the task is %s", r.ID, r.State)}}
 		}

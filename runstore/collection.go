@@ -160,6 +160,8 @@ const (
 	topPaused    = "paused"
 	topRetention = "event_retention"
 	topFindings  = "maintenance_findings"
+	// topHistory is in the journal alone; the snapshot has it in store.history.
+	topHistory = "history_totals"
 )
 
 func getTop(h *hot, key string) (json.RawMessage, bool) {
@@ -172,6 +174,8 @@ func getTop(h *hot, key string) (json.RawMessage, bool) {
 		return encode(h.retention), h.retention != nil
 	case topFindings:
 		return h.findings, h.findings != nil
+	case topHistory:
+		return encode(h.totals), true
 	}
 	panic("runstore: no top-level value " + key)
 }
@@ -195,6 +199,9 @@ func putTop(h *hot, key string, raw []byte, off int) error {
 	case topFindings:
 		h.findings = canonical(raw)
 		return nil
+	case topHistory:
+		h.totals = nil
+		return decode(raw, off, &h.totals)
 	}
 	return faultAt(off, "unknown value %q", key)
 }

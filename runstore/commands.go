@@ -41,6 +41,7 @@ func (tx *Tx) RequestCommand(c Command) (*Command, bool, error) {
 }
 
 func (tx *Tx) putCommand(c *Command) {
+	tx.thawRun(c.RunID)
 	tx.View.h.putCommand(c)
 	tx.touch(inCommands, string(c.ID))
 }

@@ -23,6 +23,10 @@ type journaled struct {
 	last uint64
 	// foldAt is the length beyond which the journal is folded into a snapshot.
 	foldAt int64
+	// nextSegment and nextIndex are the numbers of the next new files of the history.
+	nextSegment, nextIndex uint32
+	// freshSegment is set where no line may follow in the last segment.
+	freshSegment bool
 }
 
 // commits is the committer: it ends when the store is closing and nothing waits.
@@ -80,7 +84,7 @@ func (s *Store) append(line []byte) error {
 // publish makes a batch's state the durable one.
 func (s *Store) publish(b *batch) {
 	s.disk.last = b.group.last
-	s.durable.Store(&View{h: *b.state})
+	s.durable.Store(newView(b.state))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.flying = nil
@@ -113,7 +117,7 @@ func notKept(err error) error {
 // makes whatever the journal holds void. Where that fails too, the store has failed.
 func (s *Store) heal() error {
 	s.dropJournal()
-	err := s.writeSnapshot()
+	err := s.writeSnapshot(nil)
 	if err == nil {
 		return nil
 	}
@@ -142,7 +146,7 @@ func (s *Store) refuse(b *batch, err error) {
 
 // fold replaces snapshot and journal by a new snapshot and an empty journal.
 func (s *Store) fold() {
-	err := s.writeSnapshot()
+	err := s.writeSnapshot(s.rollOver())
 	switch {
 	case err == nil:
 		if err := s.beginJournal(); err != nil {
@@ -163,15 +167,27 @@ func (s *Store) fold() {
 // success the journal, if any, is void and dropped. After an uncertain failure either file may
 // stand there, so nothing may be written to the old journal any more: the caller tries again,
 // from the same state, or gives up.
-func (s *Store) writeSnapshot() error {
+//
+// With a roll-over, which may be nil, the snapshot is of the state without what has left, and lists
+// where it is; then that state becomes the durable one.
+func (s *Store) writeSnapshot(r *rollOver) error {
+	h := &s.View().h
+	if r != nil {
+		h = r.state
+	}
 	m := s.disk.meta
 	m.Generation++
 	m.LastSequence = s.disk.last
-	data := encodeSnapshot(&s.View().h, m)
+	m.History = h.history.listed(h.totals)
+	data := encodeSnapshot(h, m)
 	if err := s.o.Disk.Replace(s.path(snapshotName), data, 0o600); err != nil {
+		s.abandon(r, err)
 		return err
 	}
 	s.dropJournal()
+	if r != nil {
+		s.adopt(r)
+	}
 	s.disk.meta, s.disk.snapshotThere = m, true
 	s.disk.foldAt = max(s.o.MinJournal, int64(len(data)))
 	return nil
@@ -194,7 +210,7 @@ func (s *Store) beginJournal() error {
 		if err := s.o.Disk.SyncDir(filepath.Dir(s.o.Dir)); err != nil {
 			return err
 		}
-		if err := s.writeSnapshot(); err != nil {
+		if err := s.writeSnapshot(nil); err != nil {
 			return err
 		}
 	}
@@ -224,7 +240,7 @@ func (s *Store) rest() error {
 		return nil
 	}
 	if s.disk.last != s.disk.meta.LastSequence {
-		if err := s.writeSnapshot(); err != nil {
+		if err := s.writeSnapshot(s.rollOver()); err != nil {
 			return &refusal.Refusal{Code: refusal.CodeStoreWrite, Err: err, What: "no snapshot at the end: " + err.Error(),
 				Remedy: "free space or mend the disk; everything acknowledged is kept, the next start takes the journal up"}
 		}

@@ -31,6 +31,10 @@ func (f *files) foreign(snap *snapshot) error {
 	if f.journalHolds(snap) {
 		return f.twoHistories()
 	}
+	if snap.original && f.past {
+		return f.refuse(snapshotName, 0, "the original's store beside a history of finished work of this program, which it does not list",
+			"put back the "+snapshotName+" that belongs to "+f.path(historyName)+"; to go on without that work, move the folder away")
+	}
 	return f.addOperations(snap.state)
 }
 

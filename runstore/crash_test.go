@@ -55,12 +55,32 @@ func (r *record) op(s *Store) error {
 	return err
 }
 
+// folding says when a scenario's store folds its journal, and whether finished work leaves then.
+type folding string
+
+const (
+	seldom  folding = "at the end"
+	always  folding = "always"
+	rolls   folding = "always, into the history"
+	closing folding = "at the end, into the history"
+)
+
+var foldings = []folding{seldom, always, rolls, closing}
+
+func (f folding) options(dir string, fd *faultdisk.FaultDisk) Options {
+	o := options(dir, fd)
+	o.foldAlways = f == always || f == rolls
+	if f == rolls || f == closing {
+		o.rules = eager
+	}
+	return o
+}
+
 // scenario opens, changes, folds, closes, and does it again. It goes on after errors, as
 // callers may.
-func (r *record) scenario(dir string, fd *faultdisk.FaultDisk, fold bool) {
+func (r *record) scenario(dir string, fd *faultdisk.FaultDisk, fold folding) {
 	for range 2 {
-		o := options(dir, fd)
-		o.foldAlways = fold
+		o := fold.options(dir, fd)
 		s, err := Open(context.Background(), o)
 		if err != nil {
 			return
@@ -94,8 +114,11 @@ func traces(t *testing.T, v *View) map[string]bool {
 			t.Errorf("%s is there in part: runs %v, request %v", id, runs, v.Request(id))
 		}
 	}
-	if len(v.Runs()) != len(found) {
-		t.Errorf("%d runs of %d transactions", len(v.Runs()), len(found))
+	if got := v.Totals()[Interrupted]; got != len(found) {
+		t.Errorf("%d runs of %d transactions", got, len(found))
+	}
+	if err := v.HistoryFault(); err != nil {
+		t.Error(err)
 	}
 	return found
 }
@@ -140,8 +163,8 @@ func TestACrashAtAnyStepLosesNothingAcknowledged(t *testing.T) {
 		"before the step":          faultdisk.CrashAt,
 		"in the middle of a write": func(n int) faultdisk.Fault { return faultdisk.TearAt(n, 150) },
 	} {
-		for _, fold := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, folding %v", name, fold), func(t *testing.T) {
+		for _, fold := range foldings {
+			t.Run(fmt.Sprintf("%s, folding %s", name, fold), func(t *testing.T) {
 				steps := 0
 				for n := 1; ; n++ {
 					dir := storeDir(t)
@@ -159,7 +182,7 @@ func TestACrashAtAnyStepLosesNothingAcknowledged(t *testing.T) {
 					r.check(t, dir)
 					steps = n
 				}
-				if want := map[bool]int{false: 40, true: 90}[fold]; steps < want {
+				if want := map[folding]int{seldom: 40, always: 90, rolls: 140, closing: 60}[fold]; steps < want {
 					t.Errorf("only %d steps were tried, want at least %d", steps, want)
 				}
 			})
@@ -174,8 +197,8 @@ func TestAFailureAtAnyStepIsToldAsItIs(t *testing.T) {
 		"a short write":     func(n int) faultdisk.Fault { return faultdisk.ShortAt(n, 40, syscall.ENOSPC) },
 		"ENOSPC from there": func(n int) faultdisk.Fault { return faultdisk.FailFrom(n, syscall.ENOSPC) },
 	} {
-		for _, fold := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, folding %v", name, fold), func(t *testing.T) {
+		for _, fold := range foldings {
+			t.Run(fmt.Sprintf("%s, folding %s", name, fold), func(t *testing.T) {
 				for n := 1; ; n++ {
 					dir := storeDir(t)
 					fd := faultdisk.New(plan(n))
@@ -196,11 +219,10 @@ func TestAFailureAtAnyStepIsToldAsItIs(t *testing.T) {
 
 // A disk that fills up and is freed again needs no restart.
 func TestAFullDiskThatIsFreedAgainGoesOn(t *testing.T) {
-	for _, fold := range []bool{false, true} {
+	for _, fold := range foldings {
 		dir := storeDir(t)
 		fd := faultdisk.New()
-		o := options(dir, fd)
-		o.foldAlways = fold
+		o := fold.options(dir, fd)
 		s := openStore(t, o)
 		r := &record{}
 		if err := r.op(s); err != nil {

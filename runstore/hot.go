@@ -48,6 +48,11 @@ type hot struct {
 	requests     pmap[*Request]
 	extra        Members // unknown top-level members
 
+	// history is what has left the hot state, nil before anything has; totals counts its runs
+	// that are not hot again, by state.
+	history *history
+	totals  map[State]int
+
 	// Indexes; each is made by the put functions alone.
 	runOrder         pmap[*Run] // by sequence
 	runsByTask       pmap[*Run] // task NUL run
@@ -80,11 +85,21 @@ func keep[V any](m pmap[V], key string, v V, yes bool) pmap[V] {
 func (h *hot) putRun(r *Run) {
 	id := string(r.ID)
 	h.runs = h.runs.set(id, r)
-	h.runOrder = h.runOrder.set(fmt.Sprintf("%020d/%s", r.Sequence, id), r)
+	h.runOrder = h.runOrder.set(orderKey(r), r)
 	h.runsByTask = h.runsByTask.set(within(r.TaskID, r.ID), r)
 	h.activeRuns = keep(h.activeRuns, id, r, !r.State.Terminal())
 	h.openControls = keep(h.openControls, id, r, r.Control != nil && r.Control.Status != controlCompleted)
 }
+
+func (h *hot) dropRun(r *Run) {
+	id := string(r.ID)
+	h.runs, h.runOrder = h.runs.del(id), h.runOrder.del(orderKey(r))
+	h.runsByTask = h.runsByTask.del(within(r.TaskID, r.ID))
+	h.activeRuns, h.openControls = h.activeRuns.del(id), h.openControls.del(id)
+}
+
+// orderKey sorts runs by claim.
+func orderKey(r *Run) string { return fmt.Sprintf("%020d/%s", r.Sequence, r.ID) }
 
 func (h *hot) putResult(r *Result) {
 	id := string(r.ID())
@@ -113,6 +128,11 @@ func (h *hot) putOperation(o *Operation) {
 	}
 	h.operationsByTask = h.operationsByTask.set(within(o.TaskID, o.ID), o)
 	h.openOperations = keep(h.openOperations, string(o.ID), o, o.Open())
+}
+
+func (h *hot) dropOperation(o *Operation) {
+	h.operations, h.maintenance = h.operations.del(string(o.ID)), h.maintenance.del(string(o.ID))
+	h.operationsByTask = h.operationsByTask.del(within(o.TaskID, o.ID))
 }
 
 func (h *hot) putObservation(path string, o *Observation) {

@@ -84,14 +84,24 @@ func encodeHeader(h header) []byte {
 
 // encodeGroup renders a group with the values that its entities have in h.
 func encodeGroup(g *group, h *hot) []byte {
+	rest := appendChanges(nil, g.changed, h)
+	if g.discarded > 0 {
+		rest = fmt.Appendf(rest, `,"discarded":%d`, g.discarded)
+	}
+	rest = append(append(rest, `,"events":`...), eventSection(g.events)...)
+	return seal(fmt.Appendf(rest, `,"first":%d,"last":%d}`, g.first, g.last))
+}
+
+// appendChanges renders the member changes: the named entities with the values that they have in h.
+func appendChanges(rest []byte, changed map[change]struct{}, h *hot) []byte {
 	byName := map[string]map[string]bool{}
-	for c := range g.changed {
+	for c := range changed {
 		if byName[c.collection] == nil {
 			byName[c.collection] = map[string]bool{}
 		}
 		byName[c.collection][c.key] = true
 	}
-	rest := []byte(`"changes":{`)
+	rest = append(rest, `"changes":{`...)
 	for i, name := range sortedKeys(byName) {
 		if i > 0 {
 			rest = append(rest, ',')
@@ -110,12 +120,7 @@ func encodeGroup(g *group, h *hot) []byte {
 		}
 		rest = append(rest, '}')
 	}
-	rest = append(rest, '}')
-	if g.discarded > 0 {
-		rest = fmt.Appendf(rest, `,"discarded":%d`, g.discarded)
-	}
-	rest = append(append(rest, `,"events":`...), eventSection(g.events)...)
-	return seal(fmt.Appendf(rest, `,"first":%d,"last":%d}`, g.first, g.last))
+	return append(rest, '}')
 }
 
 // line is one decoded journal line. Its offsets count from the beginning of the journal.
@@ -130,25 +135,33 @@ type line struct {
 // decodeLine reads a sealed line that stands at off. What checks but does not parse was not
 // written by us, or by a newer version of us: that is a *fault.
 func decodeLine(text []byte, off int) (*line, error) {
-	rest, ok := unseal(text)
-	if !ok {
-		return nil, faultAt(off, "the checksum does not fit")
-	}
-	object := append([]byte{'{'}, rest...)
-	base := off + restAt - 1
-	root, err := outline(object, 2)
+	root, err := openLine(text, off)
 	if err != nil {
-		return nil, shifted(err, base)
+		return nil, err
 	}
-	root.shift(base)
 	l := &line{off: off, members: root.kids}
 	for _, m := range l.members {
 		if m.key == "format" {
 			l.header = &header{}
-			return l, decode(object, base, l.header)
+			return l, decode(root.raw, root.off, l.header)
 		}
 	}
 	return l, l.numbers()
+}
+
+// openLine checks a sealed line that stands at off, and returns the object that it holds.
+func openLine(text []byte, off int) (member, error) {
+	rest, ok := unseal(text)
+	if !ok {
+		return member{}, faultAt(off, "the checksum does not fit")
+	}
+	base := off + restAt - 1
+	root, err := outline(append([]byte{'{'}, rest...), 2)
+	if err != nil {
+		return member{}, shifted(err, base)
+	}
+	root.shift(base)
+	return root, nil
 }
 
 func shifted(err error, by int) error {

@@ -8,6 +8,7 @@ import (
 
 // putRun publishes r, which must not be changed any more.
 func (tx *Tx) putRun(r *Run) {
+	tx.thawRun(r.ID)
 	tx.View.h.putRun(r)
 	tx.touch(inRuns, string(r.ID))
 }
@@ -50,7 +51,7 @@ func (tx *Tx) Transition(run RunID, eventID string, to State, reason string, dat
 		return refusal.New(refusal.CodeRecordInvalid, "this is a fault of the program: report it", "transition of run %s: %v", run, err)
 	}
 	sha := hashText(string(contents))
-	if old, replayed := tx.View.h.receipts.get(below(run, eventID)); replayed {
+	if old, replayed := tx.receipt(run, eventID); replayed {
 		if old == sha {
 			return nil
 		}

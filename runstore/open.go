@@ -39,6 +39,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.MaxEvents != 0 && !validLimit(o.MaxEvents) {
 		return nil, limitRefusal(o.MaxEvents)
 	}
+	if o.rules == (rollRules{}) {
+		o.rules = ordinaryRules
+	}
 	if err := prepareDir(o); err != nil {
 		return nil, err
 	}
@@ -77,7 +80,7 @@ func newStore(o Options, r *replayed) *Store {
 	}
 	s := &Store{o: o, log: o.Log, tip: r.state, tipSeq: r.last, failed: make(chan struct{}), ended: make(chan struct{}),
 		wake: make(chan struct{}, 1), changed: make(chan struct{})}
-	s.durable.Store(&View{h: *r.state})
+	s.durable.Store(newView(r.state))
 	s.disk.meta, s.disk.last, s.disk.foldAt = r.meta, r.last, o.MinJournal
 	return s
 }
@@ -99,10 +102,13 @@ func (s *Store) recover(f *files, r *replayed) error {
 			return err
 		}
 	}
+	if err := s.tidyHistory(); err != nil {
+		s.log.Warn("the history's folder was not tidied, the next start tries again", slog.Any("err", err))
+	}
 	if f.journal == nil {
 		return nil
 	}
-	err := s.writeSnapshot()
+	err := s.writeSnapshot(s.rollOver())
 	if err == nil {
 		err = s.beginJournal()
 	}
@@ -240,6 +246,9 @@ func readFiles(dir string) (*files, error) {
 	if f.snapshot, err = readFile(f.path(snapshotName)); err != nil {
 		return nil, err
 	}
-	f.journal, err = readFile(f.path(journalName))
-	return f, err
+	if f.journal, err = readFile(f.path(journalName)); err != nil {
+		return nil, err
+	}
+	f.past = hasHistory(dir)
+	return f, nil
 }

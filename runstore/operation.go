@@ -135,6 +135,7 @@ func (tx *Tx) PutOperation(o Operation) error {
 	if !allowed(operationEdges, was, next.stage()) {
 		return refusal.New(refusal.CodeTransition, "look at `greatminds run status`", "operation %s is %q and cannot become %q", o.ID, was, next.stage())
 	}
+	tx.thawOperation(o.ID)
 	tx.View.h.putOperation(next)
 	name := inMaintenance
 	if next.Kind == ResultOperation {

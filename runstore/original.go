@@ -95,10 +95,10 @@ func notTakenOver(err error) error {
 
 // finishTakeOver is the last step: the snapshot in place of the original's state.json.
 func (s *Store) finishTakeOver() error {
-	if err := s.writeSnapshot(); err != nil {
+	v := s.View()
+	if err := s.writeSnapshot(s.rollOver()); err != nil {
 		return notTakenOver(err)
 	}
-	v := s.View()
 	s.log.Info("run store of the original taken over", slog.String("kept", s.path(v.TakenOver().File)),
 		slog.Int("runs", v.h.runs.len()), slog.Int("results", v.h.results.len()), slog.Int("events", len(v.h.events)),
 		slog.Int("unfinished_runs", v.h.activeRuns.len()), slog.Int("unfinished_results", v.h.openResults.len()))

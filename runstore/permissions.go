@@ -31,6 +31,7 @@ func (tx *Tx) AskPermission(p Permission) error {
 }
 
 func (tx *Tx) putPermission(p *Permission) {
+	tx.thawRun(p.RunID)
 	tx.View.h.putPermission(p)
 	tx.touch(inPermissions, string(p.ID))
 }

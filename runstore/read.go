@@ -21,7 +21,7 @@ func Read(dir string) (*View, error) {
 			return nil, err
 		}
 		if r != nil {
-			return &View{h: *r.state}, nil
+			return newView(r.state), nil
 		}
 	}
 	return nil, refusal.New(refusal.CodeStoreBusy, "try again", "%s changed during each of %d attempts to read it", dir, readTries)
@@ -50,12 +50,21 @@ func readOnce(dir string, between func()) (*replayed, error) {
 	if f.journal, err = readFile(f.path(journalName)); err != nil {
 		return nil, err
 	}
-	after, err := os.Lstat(f.path(snapshotName))
-	if (snap == nil) != os.IsNotExist(err) {
+	f.past = hasHistory(dir)
+	same := func() bool {
+		after, err := os.Lstat(f.path(snapshotName))
+		if snap == nil {
+			return os.IsNotExist(err)
+		}
+		return err == nil && os.SameFile(before, after)
+	}
+	if !same() {
 		return nil, nil
 	}
-	if snap != nil && (err != nil || !os.SameFile(before, after)) {
+	r, err := f.replay()
+	// An index file goes when a newer snapshot lists another one in its place.
+	if err == nil && !r.state.history.complete() && !same() {
 		return nil, nil
 	}
-	return f.replay()
+	return r, err
 }

@@ -36,6 +36,8 @@ type replayed struct {
 type files struct {
 	dir               string
 	snapshot, journal []byte
+	// past tells that there is a history.
+	past bool
 }
 
 func (f *files) path(name string) string { return f.dir + "/" + name }
@@ -46,6 +48,10 @@ func (f *files) replay() (*replayed, error) {
 		if len(f.journal) > 0 {
 			return nil, f.refuse(journalName, 0, "a journal without the snapshot it goes on from",
 				"put back "+f.path(snapshotName)+"; to start an empty store, move the journal away")
+		}
+		if f.past {
+			return nil, f.refuse(historyName, 0, "a history of finished work without the snapshot that lists it",
+				"put back "+f.path(snapshotName)+"; to start an empty store, move the folder away")
 		}
 		return &replayed{state: &hot{}, fits: true, tailAt: -1}, nil
 	}
@@ -58,6 +64,9 @@ func (f *files) replay() (*replayed, error) {
 		if err := f.foreign(snap); err != nil {
 			return nil, err
 		}
+	}
+	if l := snap.meta.History; l != nil {
+		r.state.history, r.state.totals = openHistory(f.dir, l), l.Totals
 	}
 	if len(f.journal) == 0 {
 		return r, nil

@@ -77,6 +77,7 @@ func (tx *Tx) unresolved(run RunID) *Command {
 }
 
 func (tx *Tx) putResult(r *Result) {
+	tx.thawRun(r.Envelope.RunID)
 	tx.View.h.putResult(r)
 	tx.touch(inResults, string(r.ID()))
 }

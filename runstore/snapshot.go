@@ -20,8 +20,9 @@ type meta struct {
 	LastSequence uint64 `json:"last_sequence"`
 	// Checksum is the SHA-256 of the file with these 64 digits replaced by zeros.
 	Checksum string `json:"checksum"`
-	// Extra is where the extents of history segments will stand.
-	Extra Members `json:"-"`
+	// History says what of the history belongs to this snapshot; nil before anything has left.
+	History *historyListed `json:"history,omitempty"`
+	Extra   Members        `json:"-"`
 }
 
 var (
@@ -133,6 +134,11 @@ func (s *snapshot) decodeMeta(m member) error {
 	}
 	if s.meta.Generation == 0 {
 		return faultAt(m.off, "store.generation 0")
+	}
+	if s.meta.History != nil {
+		if err := s.meta.History.check(); err != nil {
+			return faultAt(m.off, "store.history: %v", err)
+		}
 	}
 	return nil
 }

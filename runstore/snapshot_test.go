@@ -232,7 +232,7 @@ func TestAMalformedSnapshotFailsClosed(t *testing.T) {
 func TestUnknownMembersOfAStoreSurvive(t *testing.T) {
 	dir, good := stored(t)
 	text := strings.Replace(good, `{`, `{"x_future": {"kept": 7},`, 1)
-	text = strings.Replace(text, `"store": {`, `"store": {"history": [1, 2],`, 1)
+	text = strings.Replace(text, `"store": {`, `"store": {"x_store": [1, 2],`, 1)
 	text = strings.Replace(text, `"state": "running"`, `"state": "running", "x_run": [true]`, 1)
 	writeText(t, dir+"/state.json", text)
 	s := openStore(t, options(dir, nil))
@@ -240,7 +240,7 @@ func TestUnknownMembersOfAStoreSurvive(t *testing.T) {
 	move(t, s, s.View().Runs()[0].ID, Failed)
 	closeStore(t, s)
 	got := readText(t, dir+"/state.json")
-	for _, want := range []string{`"x_future":{"kept":7}`, `"history":[1,2]`, `"x_run":[true]`} {
+	for _, want := range []string{`"x_future":{"kept":7}`, `"x_store":[1,2]`, `"x_run":[true]`} {
 		if !strings.Contains(string(canonical([]byte(got))), want) {
 			t.Errorf("%s is gone", want)
 		}

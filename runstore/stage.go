@@ -46,7 +46,7 @@ func (tx *Tx) Reserve(run RunID, id string, r Reservation) error {
 	if !validName(id) {
 		return badName("reservation", id)
 	}
-	if old, again := tx.View.h.reservations.get(below(run, id)); again {
+	if old, again := tx.bundle(run).reservations.get(below(run, id)); again {
 		if old.RequestedBytes == r.RequestedBytes && old.LimitBytes == r.LimitBytes {
 			return nil
 		}

@@ -28,8 +28,9 @@ type Options struct {
 	// MinJournal is the length in bytes below which a journal is not folded into a snapshot;
 	// 0 means 1 MiB.
 	MinJournal int64
-	// foldAlways folds the journal after every group; for tests.
+	// foldAlways folds the journal after every group, and rules say what leaves then; for tests.
 	foldAlways bool
+	rules      rollRules
 }
 
 // Store is an open store. Its methods may be called from several goroutines.

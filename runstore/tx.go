@@ -22,7 +22,7 @@ type Tx struct {
 }
 
 func newTx(tip *hot, now time.Time) *Tx {
-	return &Tx{View: &View{h: *tip}, now: now, changed: map[change]struct{}{}}
+	return &Tx{View: newView(tip), now: now, changed: map[change]struct{}{}}
 }
 
 // finish runs f and returns the state after it, nil where nothing changed.
@@ -30,7 +30,12 @@ func (tx *Tx) finish(f func(tx *Tx) error) (*hot, error) {
 	last := tx.View.h.lastEvent
 	v := tx.View
 	defer func() { tx.View = nil }()
-	if err := f(tx); err != nil {
+	err := f(tx)
+	// What could not be looked up may have looked like "never seen".
+	if fault := v.HistoryFault(); fault != nil {
+		return nil, fault
+	}
+	if err != nil {
 		return nil, err
 	}
 	if tx.err != nil {

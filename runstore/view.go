@@ -13,8 +13,18 @@ import (
 // View is one consistent, immutable state of the store. What it does not hold is nil, and
 // what it returns must not be changed. Reading it takes no lock and copies no history.
 //
-// Inside a transaction the same calls see the transaction's own writes.
-type View struct{ h hot }
+// Look-ups by id, and of what belongs to a run, a task or a session, go on in the history of
+// finished work, where they read files. One that cannot be answered there returns nothing, and
+// HistoryFault then says why: ask it before "not there" is taken for an answer.
+//
+// Inside a transaction the same calls see the transaction's own writes, and a look-up that could
+// not be answered fails the transaction.
+type View struct {
+	h      hot
+	faults *faults
+}
+
+func newView(h *hot) *View { return &View{h: *h, faults: &faults{}} }
 
 // lookup returns the value of a key, the zero value where there is none.
 func lookup[V any](m pmap[V], key string) V {
@@ -39,10 +49,15 @@ func sorted[V any](all []V, order func(a, b V) int) []V {
 }
 
 // Run returns a run by id.
-func (v *View) Run(id RunID) *Run { return lookup(v.h.runs, string(id)) }
+func (v *View) Run(id RunID) *Run {
+	if r, ok := v.h.runs.get(string(id)); ok {
+		return r
+	}
+	return lookup(v.past(keyRun, string(id), holding(id, runsOf)).runs, string(id))
+}
 
-// Runs returns every run in the hot state, oldest claim first. It costs the whole history:
-// ask for what you need.
+// Runs returns the runs in the hot state, oldest claim first: those that have not ended or have
+// something open, the newest finished ones, and others that have not left for the history yet.
 func (v *View) Runs() []*Run { return v.h.runOrder.values() }
 
 // ActiveRuns returns the runs in no terminal state, oldest claim first.
@@ -53,14 +68,35 @@ func (v *View) OpenControls() []*Run { return sorted(v.h.openControls.values(), 
 
 // RunsOfTask returns the runs of a task, oldest claim first.
 func (v *View) RunsOfTask(id TaskID) []*Run {
-	return sorted(children(v.h.runsByTask, string(id)), byClaim)
+	all := children(v.h.runsByTask, string(id))
+	return sorted(append(all, v.pastRuns(keyTask, string(id), func(r *Run) bool { return r.TaskID == id })...), byClaim)
+}
+
+// RunsOfSession returns the runs of an agent's session, oldest claim first.
+func (v *View) RunsOfSession(id string) []*Run {
+	in := func(r *Run) bool { return r.SessionID != nil && *r.SessionID == id }
+	all := v.pastRuns(keySession, id, in)
+	v.h.runs.each(func(_ string, r *Run) bool {
+		if in(r) {
+			all = append(all, r)
+		}
+		return true
+	})
+	return sorted(all, byClaim)
 }
 
 // Result returns a result by id.
-func (v *View) Result(id ResultID) *Result { return lookup(v.h.results, string(id)) }
+func (v *View) Result(id ResultID) *Result {
+	if r, ok := v.h.results.get(string(id)); ok {
+		return r
+	}
+	return lookup(v.past(keyResult, string(id), holding(id, resultsOf)).results, string(id))
+}
 
 // ResultOfRun returns the one result of a run.
-func (v *View) ResultOfRun(id RunID) *Result { return lookup(v.h.resultOfRun, string(id)) }
+func (v *View) ResultOfRun(id RunID) *Result {
+	return lookup(v.bundle(id).resultOfRun, string(id))
+}
 
 // Results returns every result in the hot state, in order of id.
 func (v *View) Results() []*Result { return v.h.results.values() }
@@ -78,11 +114,16 @@ func byRequest(a, b *Command) int {
 }
 
 // Command returns a command by request id.
-func (v *View) Command(id CommandID) *Command { return lookup(v.h.commands, string(id)) }
+func (v *View) Command(id CommandID) *Command {
+	if c, ok := v.h.commands.get(string(id)); ok {
+		return c
+	}
+	return lookup(v.past(keyCommand, string(id), holding(id, commandsOf)).commands, string(id))
+}
 
 // CommandsOfRun returns a run's commands, oldest request first.
 func (v *View) CommandsOfRun(id RunID) []*Command {
-	return sorted(children(v.h.commandsByRun, string(id)), byRequest)
+	return sorted(children(v.bundle(id).commandsByRun, string(id)), byRequest)
 }
 
 // OpenCommands returns the commands without an outcome: queued, starting, running or in need
@@ -94,11 +135,16 @@ func byCreation(a, b *Permission) int {
 }
 
 // Permission returns a permission request by id.
-func (v *View) Permission(id PermissionID) *Permission { return lookup(v.h.permissions, string(id)) }
+func (v *View) Permission(id PermissionID) *Permission {
+	if p, ok := v.h.permissions.get(string(id)); ok {
+		return p
+	}
+	return lookup(v.past(keyPermission, string(id), holding(id, permissionsOf)).permissions, string(id))
+}
 
 // PermissionsOfRun returns a run's permission requests, oldest first.
 func (v *View) PermissionsOfRun(id RunID) []*Permission {
-	return sorted(children(v.h.permissionsByRun, string(id)), byCreation)
+	return sorted(children(v.bundle(id).permissionsByRun, string(id)), byCreation)
 }
 
 // OpenPermissions returns the pending and answered requests, oldest first.
@@ -108,10 +154,11 @@ func (v *View) OpenPermissions() []*Permission {
 
 // Operation returns an operation by id, of either kind.
 func (v *View) Operation(id OperationID) *Operation {
-	if o, ok := v.h.operations.get(string(id)); ok {
+	if o := v.h.operation(id); o != nil {
 		return o
 	}
-	return lookup(v.h.maintenance, string(id))
+	has := func(b *hot) bool { return b.operation(id) != nil }
+	return v.past(keyOperation, string(id), has).operation(id)
 }
 
 func byStart(a, b *Operation) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.ID, b.ID)) }
@@ -121,13 +168,14 @@ func (v *View) OpenOperations() []*Operation { return sorted(v.h.openOperations.
 
 // OperationsOfTask returns the operations of a task, oldest first.
 func (v *View) OperationsOfTask(id TaskID) []*Operation {
-	return sorted(children(v.h.operationsByTask, string(id)), byStart)
+	all := children(v.h.operationsByTask, string(id))
+	return sorted(append(all, v.pastOperations(id)...), byStart)
 }
 
 // Reservations returns the input reservations of a run by request id.
 func (v *View) Reservations(id RunID) map[string]Reservation {
 	all := map[string]Reservation{}
-	v.h.reservations.prefix(below(id, ""), func(key string, r *Reservation) {
+	v.bundle(id).reservations.prefix(below(id, ""), func(key string, r *Reservation) {
 		all[strings.TrimPrefix(key, below(id, ""))] = *r
 	})
 	return all
@@ -172,8 +220,16 @@ func (v *View) Observations() map[string]*Observation {
 // Observation returns the observation of one task path.
 func (v *View) Observation(path string) *Observation { return lookup(v.h.observations, path) }
 
+func byAnswer(a, b *Request) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.ID, b.ID)) }
+
 // Request returns the receipt of a changing request.
-func (v *View) Request(id string) *Request { return lookup(v.h.requests, id) }
+func (v *View) Request(id string) *Request {
+	if r, ok := v.h.requests.get(id); ok {
+		return r
+	}
+	has := func(b *hot) bool { _, ok := b.requests.get(id); return ok }
+	return lookup(v.past(keyRequest, id, has).requests, id)
+}
 
 // Findings returns the maintenance findings, nil before the first.
 func (v *View) Findings() json.RawMessage { return v.h.findings }

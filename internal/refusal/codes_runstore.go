@@ -21,6 +21,8 @@ const (
 	CodeStoreClosed Code = "store_closed"
 	// CodeStoreBusy is a store that changed under every attempt to read it.
 	CodeStoreBusy Code = "store_busy"
+	// CodeHistoryUnreadable is a question that the history of finished work cannot answer.
+	CodeHistoryUnreadable Code = "history_unreadable"
 	// CodePinned is a pinned document that is missing or holds other bytes than its name says.
 	CodePinned Code = "pinned_document"
 	// CodeRunTransition is a change of state that the life cycle does not have.
@@ -49,6 +51,7 @@ func init() {
 		{CodeStoreFailed, Storage, "the run store can no longer be written by this process"},
 		{CodeStoreClosed, Storage, "the run store is closed"},
 		{CodeStoreBusy, Storage, "the run store changed under every attempt to read it"},
+		{CodeHistoryUnreadable, Storage, "the history of finished work is damaged where it was needed; nothing was changed"},
 		{CodePinned, Storage, "a pinned document is missing or damaged"},
 		{CodeRunTransition, Invalid, "the run's life cycle has no such transition"},
 		{CodeEventReused, Invalid, "the event id already stands for other contents"},

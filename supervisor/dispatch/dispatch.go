@@ -36,10 +36,6 @@ const (
 	Stopping          = "daemon_stopping"
 )
 
-// newestRuns bounds how far back the streak of an account is looked for: one that long has
-// reached its longest delay anyway.
-const newestRuns = 1000
-
 // World is what does not stand in the store.
 type World struct {
 	Contract *contract.Contract

@@ -57,13 +57,11 @@ func readOutcome(a *policy.Attempt, o *runstore.Outcome) {
 
 // Accounts judges every account of the contract's bindings.
 func Accounts(w World, v *runstore.View) map[string]policy.AccountVerdict {
-	runs := v.Runs()
-	if len(runs) > newestRuns {
-		runs = runs[len(runs)-newestRuns:]
-	}
 	byAccount := map[string][]policy.AccountRun{}
-	for _, r := range runs {
-		byAccount[r.Account] = append(byAccount[r.Account], accountRun(v, r))
+	for account, runs := range v.AccountRuns() {
+		for _, r := range runs {
+			byAccount[account] = append(byAccount[account], accountRun(v, r))
+		}
 	}
 	initial := time.Duration(w.Contract.AccountRetryInitialSeconds) * time.Second
 	max := time.Duration(w.Contract.AccountRetryMaxSeconds) * time.Second

@@ -1,0 +1,300 @@
+package runstore
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"greatminds/internal/durable"
+)
+
+// An index file is a row of blocks of 4096 bytes. A block's last four bytes are the CRC-32C of
+// its other bytes and of its number (eight bytes); all numbers are little endian.
+//
+//	block 0      "GMINDEX1", number of keys, number of ends (8 bytes each), SHA-256 of all later blocks
+//	key blocks   204 entries of 20 bytes, in ascending order: hash, segment, offset, length
+//	end blocks   146 entries of 28 bytes, newest first: end, hash, segment, offset, length
+//
+// What is left of a block is zeros. Hash (8 bytes) is the head of the SHA-256 of a key; segment,
+// offset and length (4 bytes each) are the place of the line that holds it; end (8 bytes) is when
+// a run ended, in microseconds of the Unix epoch, and its hash that of the run's key.
+const (
+	blockSize     = 4096
+	blockRoom     = blockSize - 4
+	indexMagic    = "GMINDEX1"
+	keySize       = 20
+	endSize       = 28
+	keysPerBlock  = blockRoom / keySize
+	endsPerBlock  = blockRoom / endSize
+	indexSumAt    = 24
+	maxIndexCount = 1 << 32
+)
+
+// place is where a line stands in the history.
+type place struct{ segment, offset, length uint32 }
+
+func (p place) compare(o place) int {
+	return cmp.Or(cmp.Compare(p.segment, o.segment), cmp.Compare(p.offset, o.offset))
+}
+
+// keyEntry says which line holds a key.
+type keyEntry struct {
+	hash uint64
+	at   place
+}
+
+// endEntry says which line holds a finished run.
+type endEntry struct {
+	ended int64
+	hash  uint64
+	at    place
+}
+
+// newestFirst is the order in which finished runs are listed.
+func (e endEntry) newestFirst(o endEntry) int {
+	return cmp.Or(cmp.Compare(o.ended, e.ended), cmp.Compare(o.hash, e.hash))
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func blockSum(block []byte, number int64) uint32 {
+	sum := crc32.Checksum(block[:blockRoom], castagnoli)
+	return crc32.Update(sum, castagnoli, binary.LittleEndian.AppendUint64(nil, uint64(number)))
+}
+
+func sealBlock(block []byte, number int64) {
+	binary.LittleEndian.PutUint32(block[blockRoom:], blockSum(block, number))
+}
+
+func blocksFor(count int64, perBlock int64) int64 { return (count + perBlock - 1) / perBlock }
+
+func appendPlace(dst []byte, p place) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, p.segment)
+	dst = binary.LittleEndian.AppendUint32(dst, p.offset)
+	return binary.LittleEndian.AppendUint32(dst, p.length)
+}
+
+func placeAt(b []byte) place {
+	return place{binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint32(b[8:])}
+}
+
+// encodeIndex renders an index file and returns it with the sum in its header. It sorts both lists.
+func encodeIndex(keys []keyEntry, ends []endEntry) (data []byte, sum string) {
+	slices.SortFunc(keys, func(a, b keyEntry) int { return cmp.Or(cmp.Compare(a.hash, b.hash), a.at.compare(b.at)) })
+	slices.SortFunc(ends, func(a, b endEntry) int { return cmp.Or(a.newestFirst(b), b.at.compare(a.at)) })
+	blocks := 1 + blocksFor(int64(len(keys)), keysPerBlock) + blocksFor(int64(len(ends)), endsPerBlock)
+	data = make([]byte, blockSize, blocks*blockSize)
+	for list := range slices.Chunk(keys, keysPerBlock) {
+		for _, e := range list {
+			data = appendPlace(binary.LittleEndian.AppendUint64(data, e.hash), e.at)
+		}
+		data = closeBlock(data)
+	}
+	for list := range slices.Chunk(ends, endsPerBlock) {
+		for _, e := range list {
+			data = binary.LittleEndian.AppendUint64(data, uint64(e.ended))
+			data = appendPlace(binary.LittleEndian.AppendUint64(data, e.hash), e.at)
+		}
+		data = closeBlock(data)
+	}
+	whole := sha256.Sum256(data[blockSize:])
+	copy(data, indexMagic)
+	binary.LittleEndian.PutUint64(data[8:], uint64(len(keys)))
+	binary.LittleEndian.PutUint64(data[16:], uint64(len(ends)))
+	copy(data[indexSumAt:], whole[:])
+	sealBlock(data[:blockSize], 0)
+	return data, hex.EncodeToString(whole[:])
+}
+
+// closeBlock fills the block under way with zeros and seals it.
+func closeBlock(data []byte) []byte {
+	number := int64(len(data)-1) / blockSize
+	data = append(data, make([]byte, int(number+1)*blockSize-len(data))...)
+	sealBlock(data[number*blockSize:], number)
+	return data
+}
+
+// historyFault is something in the history that cannot be read. A look-up that meets one has no
+// answer; it never says "never seen".
+type historyFault struct {
+	path string
+	off  int64
+	what string
+	// index tells that the index is at fault, which can be made again from the segments.
+	index bool
+}
+
+func (f *historyFault) Error() string { return fmt.Sprintf("%s: byte %d: %s", f.path, f.off, f.what) }
+
+// indexFile is one open index file. Its file stays open, and so readable, for as long as a View
+// refers to it, also after a later one has replaced it.
+type indexFile struct {
+	listed indexListed
+	path   string
+	f      io.ReaderAt
+	err    error // why it cannot be read
+}
+
+// openIndex opens an index file that the snapshot lists. What is wrong with it is told by every
+// look-up in it.
+func openIndex(dir string, listed indexListed) *indexFile {
+	x := &indexFile{listed: listed, path: filepath.Join(dir, listed.Name)}
+	f, err := os.Open(x.path)
+	if err != nil {
+		x.err = x.fault(0, "%v", err)
+		return x
+	}
+	x.f = f
+	x.err = x.checkHeader()
+	return x
+}
+
+func (x *indexFile) fault(off int64, format string, args ...any) error {
+	return &historyFault{path: x.path, off: off, what: fmt.Sprintf(format, args...), index: true}
+}
+
+func (x *indexFile) checkHeader() error {
+	b, err := x.block(0)
+	if err != nil {
+		return err
+	}
+	keys, ends := binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
+	sum := hex.EncodeToString(b[indexSumAt : indexSumAt+sha256.Size])
+	if string(b[:8]) != indexMagic || keys != x.listed.Keys || ends != x.listed.Ends || sum != x.listed.SHA256 {
+		return x.fault(0, "this is not the index file that the snapshot lists")
+	}
+	return nil
+}
+
+// block reads and checks one block.
+func (x *indexFile) block(number int64) ([]byte, error) {
+	if x.err != nil {
+		return nil, x.err
+	}
+	b := make([]byte, blockSize)
+	if n, err := x.f.ReadAt(b, number*blockSize); n < blockSize {
+		return nil, x.fault(number*blockSize, "%d of %d bytes could be read: %v", n, blockSize, err)
+	}
+	if binary.LittleEndian.Uint32(b[blockRoom:]) != blockSum(b, number) {
+		return nil, x.fault(number*blockSize, "the block's checksum does not fit")
+	}
+	return b, nil
+}
+
+func (x *indexFile) key(block []byte, i int) keyEntry {
+	b := block[i*keySize:]
+	return keyEntry{binary.LittleEndian.Uint64(b), placeAt(b[8:])}
+}
+
+// keysIn is how many keys the nth key block holds.
+func (x *indexFile) keysIn(n int64) int {
+	return int(min(keysPerBlock, int64(x.listed.Keys)-n*keysPerBlock))
+}
+
+// find returns the places of a hash, newest first.
+func (x *indexFile) find(hash uint64) ([]place, error) {
+	n, block, err := x.seek(hash)
+	var found []place
+	for ; err == nil && block != nil; n++ {
+		for i := range x.keysIn(n) {
+			switch e := x.key(block, i); {
+			case e.hash == hash:
+				found = append(found, e.at)
+			case e.hash > hash:
+				slices.Reverse(found)
+				return found, nil
+			}
+		}
+		if block = nil; (n+1)*keysPerBlock < int64(x.listed.Keys) {
+			block, err = x.block(2 + n)
+		}
+	}
+	slices.Reverse(found)
+	return found, err
+}
+
+// seek returns the first key block that does not end below hash, nil where there is none. Hashes
+// are spread evenly, so that a guess is a block or two off at most; equal ones, which a task with
+// many runs has, are what halving is for.
+func (x *indexFile) seek(hash uint64) (int64, []byte, error) {
+	if x.err != nil {
+		return 0, nil, x.err
+	}
+	low, high := int64(0), blocksFor(int64(x.listed.Keys), keysPerBlock)
+	perBlock := math.Exp2(64) / math.Max(1, float64(high))
+	guess := int64(float64(hash) / perBlock)
+	var best []byte
+	at := high
+	for step := 0; low < high; step++ {
+		if step > 3 {
+			guess = low + (high-low)/2
+		}
+		guess = min(max(guess, low), high-1)
+		b, err := x.block(1 + guess)
+		if err != nil {
+			return 0, nil, err
+		}
+		first, last := x.key(b, 0).hash, x.key(b, x.keysIn(guess)-1).hash
+		switch {
+		case last < hash:
+			low = guess + 1
+			guess += max(1, int64(float64(hash-last)/perBlock))
+		case first < hash:
+			return guess, b, nil
+		default:
+			at, best, high = guess, b, guess
+			guess -= max(1, int64(float64(first-hash)/perBlock))
+		}
+	}
+	return at, best, nil
+}
+
+// entries returns everything that the file holds, for a merge.
+func (x *indexFile) entries() (keys []keyEntry, ends []endEntry, err error) {
+	keys = make([]keyEntry, 0, x.listed.Keys)
+	for n := range blocksFor(int64(x.listed.Keys), keysPerBlock) {
+		b, err := x.block(1 + n)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i := range x.keysIn(n) {
+			keys = append(keys, x.key(b, i))
+		}
+	}
+	c := x.from(0)
+	for c.next() {
+		ends = append(ends, c.entry)
+	}
+	return keys, ends, c.err
+}
+
+// indexName is the name of an index file, by its number.
+func indexName(number uint32) string { return fmt.Sprintf("index-%06d.idx", number) }
+
+func indexNumber(name string) (number uint32, ok bool) {
+	_, err := fmt.Sscanf(name, "index-%d.idx", &number)
+	return number, err == nil && indexName(number) == name
+}
+
+// writeIndex puts a new index file in place.
+func writeIndex(disk *durable.Disk, dir string, number uint32, keys []keyEntry, ends []endEntry) (*indexFile, error) {
+	if len(keys) >= maxIndexCount || len(ends) >= maxIndexCount {
+		return nil, errors.New("too many entries for one index file")
+	}
+	data, sum := encodeIndex(keys, ends)
+	name := indexName(number)
+	if err := disk.Create(filepath.Join(dir, name), data, 0o600); err != nil {
+		return nil, err
+	}
+	x := openIndex(dir, indexListed{Name: name, Keys: uint64(len(keys)), Ends: uint64(len(ends)), SHA256: sum})
+	return x, x.err
+}

@@ -1,0 +1,140 @@
+package runstore
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+)
+
+// RebuildIndex makes the index of the history in o.Dir again from its segments, for the holder of
+// the project's lease and while the store is not open. It returns how many lines the segments hold.
+//
+// Every line is read and checked. One that is damaged is refused with its file and byte, and nothing
+// is changed. The snapshot is written again with the new index; a journal beside it stays good.
+func RebuildIndex(o Options) (lines int, err error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	f, err := readFiles(o.Dir)
+	if err != nil || f.snapshot == nil {
+		return 0, err
+	}
+	snap, err := decodeSnapshot(f.snapshot)
+	if err != nil {
+		return 0, f.snapshotRefusal(err)
+	}
+	listed := snap.meta.History
+	if listed == nil {
+		return 0, nil
+	}
+	dir := filepath.Join(o.Dir, historyName)
+	var keys []keyEntry
+	var ends []endEntry
+	for _, l := range listed.Segments {
+		n, moreKeys, moreEnds, err := readSegment(dir, l)
+		if err != nil {
+			return 0, historyRefusal(err)
+		}
+		lines, keys, ends = lines+n, append(keys, moreKeys...), append(ends, moreEnds...)
+	}
+	s := &Store{o: o, log: o.Log}
+	s.durable.Store(newView(&hot{history: openHistory(o.Dir, listed)}))
+	if err := s.tidyHistory(); err != nil {
+		return 0, notKept(err)
+	}
+	old := listed.Indexes
+	x, err := writeIndex(o.Disk, dir, s.disk.nextIndex, keys, ends)
+	if err != nil {
+		return 0, notKept(err)
+	}
+	listed.Indexes = []indexListed{x.listed}
+	if err := o.Disk.Replace(filepath.Join(o.Dir, snapshotName), encodeSnapshot(snap.state, snap.meta), 0o600); err != nil {
+		return 0, notKept(err)
+	}
+	for _, l := range old {
+		if err := o.Disk.Remove(filepath.Join(dir, l.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			o.Log.Warn("a replaced index file stays until the next start", slog.Any("err", err))
+		}
+	}
+	return lines, nil
+}
+
+// readSegment reads and checks every line of a segment, and returns what an index says of them.
+func readSegment(dir string, l segmentListed) (lines int, keys []keyEntry, ends []endEntry, err error) {
+	path := filepath.Join(dir, l.Name)
+	bad := func(off int64, what string) error { return &historyFault{path: path, off: off, what: what} }
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0, nil, nil, bad(0, err.Error())
+	}
+	if int64(len(data)) < l.Length {
+		return 0, nil, nil, bad(int64(len(data)), "the segment ends before its valid length")
+	}
+	data = data[:l.Length]
+	number, _ := segmentNumber(l.Name)
+	for at := 0; at < len(data); {
+		end := bytes.IndexByte(data[at:], '\n') + 1
+		if end == 0 {
+			return 0, nil, nil, bad(int64(at), "no end of line")
+		}
+		text := data[at : at+end]
+		if at > 0 {
+			b, err := decodeBundle(text)
+			if err != nil {
+				return 0, nil, nil, bad(int64(at), err.Error())
+			}
+			k, e := b.entries(place{number, uint32(at), uint32(end)})
+			keys, ends, lines = append(keys, k...), append(ends, e...), lines+1
+		} else if err := checkSegmentHeader(text, number); err != nil {
+			return 0, nil, nil, bad(0, err.Error())
+		}
+		at += end
+	}
+	return lines, keys, ends, nil
+}
+
+func checkSegmentHeader(text []byte, number uint32) error {
+	object, err := openLine(text[:len(text)-1], 0)
+	if err != nil {
+		return err
+	}
+	var h segmentHeader
+	if err := decode(object.raw, object.off, &h); err != nil {
+		return err
+	}
+	if h.Format != segmentFormat || h.Number != uint64(number) {
+		return faultAt(object.off, "the header of segment %d in format %q", h.Number, h.Format)
+	}
+	return nil
+}
+
+// CheckHistory reads the whole history that the view goes on in: every block of its indexes and every
+// line of its segments. It returns a refusal with the first thing that is damaged.
+func (v *View) CheckHistory() error {
+	h := v.h.history
+	if h == nil {
+		return nil
+	}
+	for _, x := range h.indexes {
+		if _, _, err := x.entries(); err != nil {
+			return historyRefusal(err)
+		}
+	}
+	for _, l := range h.segments {
+		if _, _, _, err := readSegment(h.dir, l); err != nil {
+			return historyRefusal(err)
+		}
+	}
+	return nil
+}
+
+// HistorySize returns how many bytes the valid lines of the history take.
+func (v *View) HistorySize() int64 {
+	if v.h.history == nil {
+		return 0
+	}
+	return v.h.history.bytes()
+}

@@ -1,0 +1,375 @@
+package runstore
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"greatminds/internal/durable"
+)
+
+// rollRules say what stays in the hot state at a roll-over, beside everything that is not over.
+type rollRules struct {
+	runs       int   // the newest finished runs
+	operations int   // the newest finished maintenance operations
+	requests   int   // the newest receipts of requests
+	least      int   // fewer bundles than this are not worth a roll-over
+	room       int64 // of a segment
+}
+
+var ordinaryRules = rollRules{runs: 50, operations: 50, requests: 200, least: 50, room: segmentRoom}
+
+// rollOver is what one roll-over has done, before the snapshot that makes it valid.
+type rollOver struct {
+	state   *hot     // without what has left
+	runs    []RunID  // the runs that have left
+	keys    []change // and what has left beside them
+	made    []string // new files
+	merged  []string // names of index files that a new one holds
+	history *history
+}
+
+// leaving returns the bundles that may leave h: what has ended and nothing of which can move by
+// itself, but for what is still asked for all the time: the newest of everything, and what the
+// verdict about an account rests on.
+func (h *hot) leaving(rules rollRules) (runs []RunID, others []change) {
+	keep := h.keptRuns(rules.runs)
+	h.runs.each(func(id string, r *Run) bool {
+		if !keep[r.ID] && h.settled(r) {
+			runs = append(runs, r.ID)
+		}
+		return true
+	})
+	slices.SortFunc(runs, func(a, b RunID) int {
+		return endOf(lookup(h.runs, string(b))).newestFirst(endOf(lookup(h.runs, string(a))))
+	})
+	for _, o := range oldest(h.maintenance.values(), rules.operations, byStart) {
+		if !o.Open() {
+			others = append(others, change{inMaintenance, string(o.ID)})
+		}
+	}
+	for _, r := range oldest(h.requests.values(), rules.requests, byAnswer) {
+		others = append(others, change{inRequests, r.ID})
+	}
+	return runs, others
+}
+
+// oldest returns all but the newest.
+func oldest[V any](all []V, newest int, order func(a, b V) int) []V {
+	if len(all) <= newest {
+		return nil
+	}
+	slices.SortFunc(all, order)
+	return all[:len(all)-newest]
+}
+
+// keptRuns returns the runs that stay although they may have ended.
+func (h *hot) keptRuns(newest int) map[RunID]bool {
+	keep := map[RunID]bool{}
+	latest := map[string]RunID{}
+	var ended []*Run
+	h.runOrder.each(func(_ string, r *Run) bool {
+		latest["binding "+r.BindingID], latest["account "+r.Account] = r.ID, r.ID
+		if r.State.Terminal() {
+			ended = append(ended, r)
+		}
+		return true
+	})
+	for _, id := range latest {
+		keep[id] = true
+	}
+	slices.SortFunc(ended, func(a, b *Run) int { return endOf(a).newestFirst(endOf(b)) })
+	for _, r := range ended[:min(newest, len(ended))] {
+		keep[r.ID] = true
+	}
+	for _, runs := range h.accountRuns() {
+		for _, r := range runs {
+			keep[r.ID] = true
+		}
+	}
+	return keep
+}
+
+// bundleOf gathers what leaves under a key that is no run's.
+func (h *hot) bundleOf(c change) *hot {
+	b := &hot{}
+	if o := lookup(h.maintenance, c.key); c.collection == inMaintenance && o != nil {
+		b.putOperation(o)
+	}
+	if r := lookup(h.requests, c.key); c.collection == inRequests && r != nil {
+		b.requests = b.requests.set(c.key, r)
+	}
+	return b
+}
+
+// rollOver writes what may leave the durable state to the history, and returns the state without
+// it; nil where nothing leaves. What it writes counts for nothing until a snapshot lists it. A
+// failure is no more than a roll-over that comes later.
+func (s *Store) rollOver() *rollOver {
+	h := &s.View().h
+	runs, others := h.leaving(s.o.rules)
+	if len(runs)+len(others) < s.o.rules.least {
+		return nil
+	}
+	r, err := s.moveOut(h, runs, others)
+	if err != nil {
+		s.log.Warn("finished work not moved to the history, the next snapshot tries again", slog.Any("err", err))
+		s.giveUp(r)
+		return nil
+	}
+	return r
+}
+
+// giveUp removes the files of a roll-over that does not count. What stays is removed at the next
+// start; until then no number is used twice, and no line is added behind one that may be void.
+func (s *Store) giveUp(r *rollOver) {
+	s.disk.freshSegment = true
+	if r == nil {
+		return
+	}
+	for _, path := range r.made {
+		if err := s.o.Disk.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			s.log.Warn("a file of the history that counts for nothing stays until the next start", slog.Any("err", err))
+		}
+	}
+}
+
+// abandon gives up a roll-over whose snapshot was not written. Where it may have been, its files
+// must stay.
+func (s *Store) abandon(r *rollOver, err error) {
+	if r == nil {
+		return
+	}
+	s.disk.freshSegment = true
+	if !errors.Is(err, durable.ErrUncertain) {
+		s.giveUp(r)
+	}
+}
+
+func (s *Store) moveOut(h *hot, runs []RunID, others []change) (*rollOver, error) {
+	r := &rollOver{runs: runs, keys: others}
+	dir := s.path(historyName)
+	if err := s.o.Disk.MkdirAll(dir, 0o700); err != nil {
+		return r, err
+	}
+	w := &segmentWriter{disk: s.o.Disk, dir: dir, project: h.projectID, room: s.o.rules.room, next: s.disk.nextSegment}
+	if h.history != nil {
+		w.list = slices.Clone(h.history.segments)
+		if !s.disk.freshSegment {
+			w.goOn()
+		}
+	}
+	keys, ends, err := r.write(w, h)
+	err = errors.Join(err, w.finish())
+	s.disk.nextSegment, r.made = w.next, w.made
+	if err != nil {
+		return r, err
+	}
+	s.disk.freshSegment = false
+	next := *h
+	next.history = &history{dir: dir, segments: w.list, lengths: map[uint32]int64{}, cache: newHistoryCache(), version: 1}
+	if h.history != nil {
+		next.history.indexes, next.history.extra = h.history.indexes, h.history.extra
+		next.history.cache, next.history.version = h.history.cache, h.history.version+1
+	}
+	for _, l := range w.list {
+		number, _ := segmentNumber(l.Name)
+		next.history.lengths[number] = l.Length
+	}
+	r.history = next.history
+	if err := s.addIndex(r, keys, ends); err != nil {
+		return r, err
+	}
+	next.totals = maps.Clone(h.totals)
+	r.takeOut(&next)
+	r.state = &next
+	return r, nil
+}
+
+// write appends all bundles.
+func (r *rollOver) write(w *segmentWriter, h *hot) (keys []keyEntry, ends []endEntry, err error) {
+	one := func(b *hot) error {
+		p, err := w.add(encodeBundle(b))
+		if err != nil {
+			return err
+		}
+		k, e := b.entries(p)
+		keys, ends = append(keys, k...), append(ends, e...)
+		return nil
+	}
+	for _, id := range r.runs {
+		if err := one(h.bundleOfRun(id).dated()); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, c := range r.keys {
+		if err := one(h.bundleOf(c)); err != nil {
+			return nil, nil, err
+		}
+	}
+	return keys, ends, nil
+}
+
+// addIndex writes an index of the new lines. It takes in those before it that are not twice as
+// large, so that their number stays logarithmic; one that cannot be read is left alone.
+func (s *Store) addIndex(r *rollOver, keys []keyEntry, ends []endEntry) error {
+	rest := r.history.indexes
+	for len(rest) > 0 && rest[len(rest)-1].listed.Keys < 2*uint64(len(keys)) {
+		last := rest[len(rest)-1]
+		moreKeys, moreEnds, err := last.entries()
+		if err != nil {
+			s.log.Error("an index of the history is damaged", slog.Any("err", err))
+			break
+		}
+		keys, ends, rest = append(keys, moreKeys...), append(ends, moreEnds...), rest[:len(rest)-1]
+		r.merged = append(r.merged, last.listed.Name)
+	}
+	x, err := writeIndex(s.o.Disk, r.history.dir, s.disk.nextIndex, keys, ends)
+	r.made = append(r.made, filepath.Join(r.history.dir, indexName(s.disk.nextIndex)))
+	s.disk.nextIndex++
+	if err != nil {
+		return err
+	}
+	r.history.indexes = append(slices.Clone(rest), x)
+	return nil
+}
+
+// takeOut removes from a state what has left, and counts it.
+func (r *rollOver) takeOut(h *hot) {
+	if h.totals == nil {
+		h.totals = map[State]int{}
+	}
+	for _, id := range r.runs {
+		b := h.bundleOfRun(id)
+		h.totals[lookup(b.runs, string(id)).State]++
+		h.drop(b)
+	}
+	for _, c := range r.keys {
+		h.drop(h.bundleOf(c))
+	}
+}
+
+// adopt makes the state after a roll-over the durable one and the base of the tip, once the
+// snapshot that lists it is on the disk.
+func (s *Store) adopt(r *rollOver) {
+	s.mu.Lock()
+	if s.waiting == nil {
+		s.tip = r.state.clipped()
+	} else {
+		s.tip = r.rebase(s.tip, &s.waiting.group)
+		s.waiting.state = s.tip
+	}
+	s.durable.Store(newView(r.state))
+	s.mu.Unlock()
+	for _, name := range r.merged {
+		if err := s.o.Disk.Remove(filepath.Join(r.history.dir, name)); err != nil {
+			s.log.Warn("a merged index file stays until the next start", slog.Any("err", err))
+		}
+	}
+}
+
+// rebase carries a roll-over into a state with transactions that are not on the disk yet. A bundle
+// that one of them has changed stays hot: the group then holds all of it, for the snapshot does not.
+func (r *rollOver) rebase(tip *hot, g *group) *hot {
+	next := *tip
+	next.history, next.totals = r.history, maps.Clone(tip.totals)
+	if next.totals == nil {
+		next.totals = map[State]int{}
+	}
+	one := func(b *hot) (left bool) {
+		all := b.entities()
+		for c := range all {
+			if _, changed := g.changed[c]; changed {
+				maps.Copy(g.changed, all)
+				g.changed[change{inTop, topHistory}] = struct{}{}
+				return false
+			}
+		}
+		next.drop(b)
+		return true
+	}
+	for _, id := range r.runs {
+		b := next.bundleOfRun(id)
+		if state := lookup(b.runs, string(id)).State; one(b) {
+			next.totals[state]++
+		}
+	}
+	for _, c := range r.keys {
+		one(next.bundleOf(c))
+	}
+	return &next
+}
+
+// tidyHistory makes the folder what the snapshot says: it cuts off bytes beyond the extents, and
+// removes files that are not listed. They come from roll-overs that no snapshot has made valid.
+func (s *Store) tidyHistory() error {
+	h := s.View().h.history
+	s.disk.nextSegment, s.disk.nextIndex = 1, 1
+	entries, err := os.ReadDir(s.path(historyName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	listed := h.names()
+	for name := range listed {
+		s.disk.countFile(name)
+	}
+	for _, e := range entries {
+		s.disk.countFile(e.Name())
+		length, known := listed[e.Name()]
+		path := filepath.Join(s.path(historyName), e.Name())
+		var failed error
+		switch {
+		case !known:
+			failed = s.o.Disk.Remove(path)
+		case length > 0:
+			failed = cutTo(s.o.Disk, path, length)
+		}
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// names returns the listed files, segments with their lengths.
+func (h *history) names() map[string]int64 {
+	all := map[string]int64{}
+	if h == nil {
+		return all
+	}
+	for _, l := range h.segments {
+		all[l.Name] = l.Length
+	}
+	for _, x := range h.indexes {
+		all[x.listed.Name] = 0
+	}
+	return all
+}
+
+// countFile keeps the numbers of new files above those in use.
+func (d *journaled) countFile(name string) {
+	if n, ok := segmentNumber(name); ok {
+		d.nextSegment = max(d.nextSegment, n+1)
+	}
+	if n, ok := indexNumber(name); ok {
+		d.nextIndex = max(d.nextIndex, n+1)
+	}
+}
+
+// cutTo cuts a segment to its valid length. One that is shorter is damaged, which every look-up
+// in it tells.
+func cutTo(disk *durable.Disk, path string, length int64) error {
+	if st, err := os.Lstat(path); err != nil || st.Size() <= length || !st.Mode().IsRegular() {
+		return nil
+	}
+	log, err := disk.OpenLog(path, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(log.Truncate(length), log.Close())
+}
