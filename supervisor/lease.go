@@ -63,8 +63,12 @@ func (l *lease) release() error {
 
 func leaseRefusal(p contract.Project, err error) error {
 	var held *durable.Held
-	if !errors.As(err, &held) {
+	if _, told := refusal.Find(err); told {
 		return err
+	}
+	if !errors.As(err, &held) {
+		return &refusal.Refusal{Code: refusal.CodeStoreWrite, Err: err, What: fmt.Sprintf("the lease of %s cannot be taken: %v", p.Root, err),
+			Remedy: "mend the path, its permissions or the disk, then try again; nothing was changed"}
 	}
 	pid := strings.TrimSpace(held.Holder)
 	if strings.Contains(held.Holder, holderCLI) {
