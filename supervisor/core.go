@@ -179,7 +179,7 @@ func (c *core) pinnedSchema(sha string) (*contract.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	return contract.ParseSchema("schema-"+sha+".json", text)
+	return contract.ParsePinnedSchema("schema-"+sha+".json", text)
 }
 
 // operations is the table's environment, the same in a daemon and in process.

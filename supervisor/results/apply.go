@@ -69,7 +69,7 @@ func (a *Applier) open(id runstore.ResultID) (*runstore.Run, *runstore.Result, e
 func (a *Applier) advance(ctx context.Context, held *tasks.Held, run *runstore.Run, res *runstore.Result) error {
 	if a.recorded(res) {
 		err := a.resume(ctx, held, run, res)
-		if !errors.Is(err, tasks.ErrBranchMoved) {
+		if !errors.Is(err, tasks.ErrBranchMoved) && !errors.Is(err, errMergeAnew) {
 			return err
 		}
 	}

@@ -209,8 +209,12 @@ func (a *Applier) line(op *operation) tasks.JournalLine {
 func (a *Applier) post(ctx context.Context, op *operation, name string) (why string, err error) {
 	err = a.act(ctx, op, name, func() error {
 		return a.o.Disk.Step("apply.post", func() error {
+			merged, err := a.mergedByOriginal(ctx, op)
+			if err != nil {
+				return err
+			}
 			removed, err := tasks.RemoveWorktree(ctx, tasks.RemoveRequest{Git: a.o.Git, Project: a.o.Project, Policy: a.o.Policy,
-				Task: op.taskID(), Merged: op.merged()})
+				Task: op.taskID(), Merged: merged})
 			if r, ok := refusal.Find(err); ok && ctx.Err() == nil {
 				why = r.Error()
 				a.o.Log.Warn("worktree kept", "task_id", op.TaskID, "result_id", op.ResultID, "what", why)

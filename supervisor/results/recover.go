@@ -46,6 +46,9 @@ func (a *Applier) recoverOne(ctx context.Context, o *runstore.Operation) error {
 	case o.Kind == mergeOperation && o.Status == "prepared":
 		a.o.Log.Info("operation taken up again", "operation", o.ID, "task_id", o.TaskID)
 		return a.resumeMerge(ctx, o)
+	case o.Kind == runstore.ResumeOperation && o.Status == "prepared":
+		a.o.Log.Info("operation taken up again", "operation", o.ID, "task_id", o.TaskID)
+		return a.finishResume(ctx, o)
 	}
 	return nil
 }
@@ -53,13 +56,17 @@ func (a *Applier) recoverOne(ctx context.Context, o *runstore.Operation) error {
 // resume takes up the application of a result from its record.
 func (a *Applier) resume(ctx context.Context, held *tasks.Held, run *runstore.Run, res *runstore.Result) error {
 	o := a.o.Store.View().Operation(runstore.OperationID(res.ID()))
-	if o == nil || o.Phase != "prepared" {
+	// The original tells of the end of its record first, and then of the result's.
+	if o == nil || o.Phase != "prepared" && o.Phase != "committed" {
 		return a.needsRecovery(ctx, &operation{Operation: runstore.Operation{ResultID: res.ID(), TaskID: run.TaskID}},
 			refusal.New(refusal.CodeResultRecovery, "look at state.json", "result %s is applying without an open operation on record", res.ID()))
 	}
 	op, err := a.readOperation(o)
 	if err != nil {
 		return a.settle(ctx, &operation{Operation: *o}, err)
+	}
+	if op.unmerged() {
+		return a.withoutMerge(ctx, op)
 	}
 	release, err := a.serialize(ctx, tasks.Planned{Pre: actionsOf(op.Pre)})
 	if err != nil {

@@ -37,6 +37,13 @@ func (a *Applier) Repair(ctx context.Context, id string) (any, error) {
 		err := a.resumeMerge(ctx, o)
 		return a.repaired(id), err
 	}
+	if o := view.Operation(runstore.OperationID(id)); o != nil && o.Kind == runstore.ResumeOperation {
+		if !o.Open() {
+			return nil, settledRefusal("operation", id, o.Status)
+		}
+		err := a.finishResume(ctx, o)
+		return a.repaired(id), err
+	}
 	res := view.Result(runstore.ResultID(id))
 	if res == nil {
 		return nil, refusal.New(refusal.CodeNotFound, "read the ids from `greatminds run status`", "there is no result or operation %q", id)
@@ -63,7 +70,12 @@ func settledRefusal(what, id, status string) error {
 
 // reopen puts a result that needs recovery back to applying, to go on from its record.
 func (a *Applier) reopen(ctx context.Context, res *runstore.Result) error {
-	return a.o.Store.Update(ctx, func(tx *runstore.Tx) error { return tx.SetResult(res.ID(), "applying", nil) })
+	return a.o.Store.Update(ctx, func(tx *runstore.Tx) error {
+		if err := a.lookedAt(tx, runstore.OperationID(res.ID())); err != nil {
+			return err
+		}
+		return tx.SetResult(res.ID(), "applying", nil)
+	})
 }
 
 // Abandon gives a result or operation up that needs recovery or is held, as long as its task has
@@ -77,6 +89,12 @@ func (a *Applier) Abandon(ctx context.Context, id, reason string) (any, error) {
 	view := a.o.Store.View()
 	if o := view.Operation(runstore.OperationID(id)); o != nil && o.Kind == mergeOperation {
 		if err := a.abandonMerge(ctx, o, reason); err != nil {
+			return nil, err
+		}
+		return a.repaired(id), nil
+	}
+	if o := view.Operation(runstore.OperationID(id)); o != nil && o.Kind == runstore.ResumeOperation {
+		if err := a.abandonResume(ctx, o, reason); err != nil {
 			return nil, err
 		}
 		return a.repaired(id), nil
@@ -146,7 +164,7 @@ func (a *Applier) mayAbandon(ctx context.Context, op *operation) error {
 		return err
 	}
 	if op.merge == nil {
-		return nil
+		return a.mayForget(ctx, op)
 	}
 	merging, err := op.merge.Begun(ctx)
 	if err != nil {
