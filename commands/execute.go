@@ -11,15 +11,13 @@ import (
 	"greatminds/runstore"
 )
 
-const (
-	// stopTerm is what a command gets between SIGTERM and SIGKILL when it is told to stop;
-	// stopKill how long the killing may take before what is left is named.
-	stopTerm = 2 * time.Second
-	stopKill = 5 * time.Second
-	// commitLimit bounds one commit. The end of a caller's context does not end it: whether it was
-	// made would be unknown.
-	commitLimit = 30 * time.Second
-)
+// stopLadder is what a command gets between SIGTERM and SIGKILL when it is told to stop, and how long
+// the killing may take before what is left is named.
+var stopLadder = execgate.Grace{Term: 2 * time.Second, Kill: 5 * time.Second}
+
+// commitLimit bounds one commit. The end of a caller's context does not end it: whether it was
+// made would be unknown.
+const commitLimit = 30 * time.Second
 
 // errTaken says that somebody else has moved the request on: there is nothing to carry out.
 var errTaken = errors.New("the request is no longer queued")
@@ -102,11 +100,15 @@ func (s *Service) carryOut(ctx context.Context, p *plan) error {
 	} else if ctx.Err() != nil {
 		f.stopped = context.Cause(ctx)
 	}
-	f.ending, f.tree = child.Stop(context.WithoutCancel(ctx), execgate.Grace{Term: stopTerm, Kill: stopKill})
+	f.ending, f.tree = child.Stop(context.WithoutCancel(ctx), stopLadder)
 	captured, err := output.finish()
 	f.output = err
 	f.after, f.identity = s.source(context.WithoutCancel(ctx), p.receipt.Workspace)
-	return s.settle(ctx, p.receipt, judge(f), func(c *runstore.Command) {
+	o := judge(f)
+	if f.tree == nil {
+		o.cleanup = string(f.ending.Cleanup(stopLadder))
+	}
+	return s.settle(ctx, p.receipt, o, func(c *runstore.Command) {
 		c.Output = captured
 		if f.identity == nil {
 			c.SourceAfter = sourceRecord(f.after)

@@ -55,6 +55,9 @@ type outcome struct {
 	status, reason string
 	exit           *int
 	signal, detail string
+	// cleanup tells in JSON how the command's processes were ended, see [execgate.Cleanup]; "" where
+	// there were none.
+	cleanup string
 }
 
 // facts is what an execution came to.
@@ -142,6 +145,9 @@ func (o outcome) apply(c *runstore.Command, at float64) {
 	c.Reason, c.ExitCode, c.FinishedAt = o.reason, o.exit, &at
 	setMember(c, memberSignal, o.signal)
 	setMember(c, memberDetail, o.detail)
+	if o.cleanup != "" {
+		setRaw(c, execgate.CleanupMember, json.RawMessage(o.cleanup))
+	}
 }
 
 func setMember(c *runstore.Command, name, text string) {
@@ -152,7 +158,11 @@ func setMember(c *runstore.Command, name, text string) {
 	if err != nil {
 		panic(fmt.Sprintf("commands: %q has no JSON form: %v", text, err)) // every string has one
 	}
-	extra := runstore.Members{name: quoted}
+	setRaw(c, name, quoted)
+}
+
+func setRaw(c *runstore.Command, name string, raw json.RawMessage) {
+	extra := runstore.Members{name: raw}
 	for other, value := range c.Extra {
 		if other != name {
 			extra[other] = value

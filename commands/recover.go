@@ -30,7 +30,7 @@ func (s *Service) Recover(ctx context.Context) error {
 func (s *Service) recoverOne(ctx context.Context, c *runstore.Command) error {
 	o := outcome{status: statusCancelled, reason: reasonRestart}
 	if c.Process != nil {
-		ended, err := execgate.EndRecorded(ctx, *c.Process, markOf(c), execgate.Grace{Term: stopTerm, Kill: stopKill})
+		ended, err := execgate.EndRecorded(ctx, *c.Process, markOf(c), stopLadder)
 		if err != nil {
 			return &refusal.Refusal{
 				Code:   refusal.CodeCommandProcess,
@@ -39,7 +39,7 @@ func (s *Service) recoverOne(ctx context.Context, c *runstore.Command) error {
 				Err:    err,
 			}
 		}
-		o.status = statusNeedsRecovery
+		o.status, o.cleanup = statusNeedsRecovery, string(ended.Cleanup(stopLadder))
 		o.detail = "the daemon ended while the command ran; its effects are not known"
 		if ended.How == execgate.HowRecovered {
 			o.detail += "; what was left of it has been ended"

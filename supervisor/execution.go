@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"sync"
@@ -48,7 +49,8 @@ type execution struct {
 	ownEnds     [3]*os.File // our ends of stdin, stdout, stderr
 	agentEnds   [3]*os.File
 	child       *execgate.Child
-	gone        bool // nothing of the child is left, which is proven
+	gone        bool            // nothing of the child is left, which is proven
+	cleanup     json.RawMessage // how it was ended, an [execgate.Cleanup]; nil where there was no child
 	session     *transport.Session
 	outcome     outcome
 

@@ -72,10 +72,11 @@ func (d *Daemon) tryFinish(ctx context.Context, e *execution, end *ending) (code
 // retryFinish looks again, as the next daemon would, at an agent that could not be ended.
 func (d *Daemon) retryFinish(ctx context.Context, e *execution, end *ending) (code string, err error) {
 	if e.child != nil && !e.gone {
-		if _, err := execgate.EndRecorded(ctx, e.child.Process(), string(e.run.ID), stopLadder); err != nil {
+		ended, err := execgate.EndRecorded(ctx, e.child.Process(), string(e.run.ID), stopLadder)
+		if err != nil {
 			return processUnknown, err
 		}
-		e.gone = true
+		e.gone, e.cleanup = true, ended.Cleanup(stopLadder)
 	}
 	return d.settleEnd(ctx, e, end)
 }
@@ -160,7 +161,7 @@ func (d *Daemon) endTree(ctx context.Context, e *execution) error {
 	if err != nil {
 		return fmt.Errorf("the run's processes are not ended: %w", err)
 	}
-	e.gone = true
+	e.gone, e.cleanup = true, ended.Cleanup(d.ladder(e))
 	if ended.Ended > 0 {
 		d.log.Info("processes ended with the run", "run_id", e.run.ID, "count", ended.Ended, "how", ended.How, "took", ended.Took)
 	}
@@ -198,6 +199,7 @@ func (d *Daemon) recordEnd(ctx context.Context, e *execution, end *ending) error
 		}
 		err = tx.EditRun(run.ID, func(r *runstore.Run) {
 			r.Outcome, r.Protocol = out, protocol
+			noteCleanup(r, e.cleanup)
 			if !settled.state.Terminal() {
 				r.Process = nil // it waits for a person, without a process
 			}

@@ -22,6 +22,8 @@ type lab struct {
 	said   chan struct{} // closed when the daemon's log has ended
 	log    bytes.Buffer
 	extra  []string // further variables of the daemon
+	// terminal is our end of the one that the daemon runs on, nil without.
+	terminal *os.File
 }
 
 // oneAgent is a contract with one developer. more is added to the agent, binding to the binding.

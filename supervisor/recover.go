@@ -2,8 +2,10 @@ package supervisor
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	"greatminds/internal/execgate"
 	"greatminds/internal/refusal"
@@ -30,15 +32,20 @@ func recoverRuns(ctx context.Context, c *core) error {
 }
 
 func recoverRun(ctx context.Context, c *core, run *runstore.Run) error {
+	var cleanup json.RawMessage
 	if run.Process != nil {
 		ended, err := execgate.EndRecorded(ctx, *run.Process, string(run.ID), stopLadder)
 		if err != nil {
 			return err
 		}
+		cleanup = ended.Cleanup(stopLadder)
 		c.log.Info("processes of an earlier supervisor ended", "run_id", run.ID, "count", ended.Ended, "how", ended.How)
 	}
 	err := c.store.Update(ctx, func(tx *runstore.Tx) error {
 		if err := permission.CloseRun(tx, run.ID, permission.SupervisorRestart); err != nil {
+			return err
+		}
+		if err := tx.EditRun(run.ID, func(r *runstore.Run) { noteCleanup(r, cleanup) }); err != nil {
 			return err
 		}
 		return tx.Recover(run.ID, c.owner)
@@ -47,4 +54,15 @@ func recoverRun(ctx context.Context, c *core, run *runstore.Run) error {
 		c.log.Info("run recovered", "run_id", run.ID, "task_id", run.TaskID, "was", run.State)
 	}
 	return err
+}
+
+// noteCleanup says on a run how its processes were ended; nil says nothing.
+func noteCleanup(r *runstore.Run, cleanup json.RawMessage) {
+	if cleanup == nil {
+		return
+	}
+	extra := runstore.Members{} // the run's own is shared with what is published
+	maps.Copy(extra, r.Extra)
+	extra[execgate.CleanupMember] = cleanup
+	r.Extra = extra
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"syscall"
 
 	"greatminds/cmd/cli"
 	"greatminds/internal/execgate"
@@ -16,7 +15,7 @@ func main() {
 	if len(os.Args) < 2 || os.Args[1] != cli.CommandLine {
 		execgate.Outer()
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), execgate.StopSignals()...)
 	defer stop()
 	os.Exit(cli.Coordd(ctx, cli.Process()))
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"syscall"
 
 	"greatminds/cmd/cli"
 	"greatminds/demo"
@@ -23,7 +22,7 @@ func main() {
 			execgate.Outer()
 		}
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), execgate.StopSignals()...)
 	defer stop()
 	os.Exit(cli.Greatminds(ctx, cli.Process(), demoCommand))
 }

@@ -32,14 +32,19 @@ func hasChildren() bool {
 	return err == nil && len(kids) > 0
 }
 
-// forwarded are the signals that mean something to a daemon.
-var forwarded = []os.Signal{
-	syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
+// StopSignals are those that end a daemon or a call in order: SIGINT, SIGTERM, and SIGHUP, which comes
+// when a terminal is closed, unless it was ignored at the start (nohup).
+func StopSignals() []os.Signal {
+	signals := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signals
 }
 
 func outer() int {
 	signals, ended := make(chan os.Signal, 16), make(chan os.Signal, 1)
-	signal.Notify(signals, forwarded...)
+	signal.Notify(signals, append(StopSignals(), syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)...)
 	signal.Notify(ended, syscall.SIGCHLD)
 	pidfd := -1
 	pid, _, err := syscall.StartProcess(entry.SelfExe, os.Args, &syscall.ProcAttr{
