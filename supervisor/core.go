@@ -51,7 +51,8 @@ func open(ctx context.Context, o Options, who string) (_ *core, err error) {
 		return nil, err
 	}
 	if err := c.disk.MkdirAll(o.Project.StoreDir(), 0o700); err != nil {
-		return nil, err
+		return nil, &refusal.Refusal{Code: refusal.CodeStoreWrite, Err: err, What: "the runtime folder cannot be made: " + err.Error(),
+			Remedy: "free space or mend the disk, then try again"}
 	}
 	if c.lease, err = takeLease(ctx, o.Project, who); err != nil {
 		return nil, err

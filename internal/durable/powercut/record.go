@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -190,4 +191,23 @@ func (r *Recorder) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
+}
+
+// Describe says in words what the n-th move of the recording was.
+func (r *Recorder) Describe(n int) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case n < 1 || n > len(r.moves):
+		return "the beginning"
+	case r.moves[n-1].file:
+		s := r.moves[n-1].step
+		return fmt.Sprintf("step %d, %s %s %s", s.Seq, s.Op, s.Path, s.To)
+	}
+	var paths []string
+	for path := range r.moves[n-1].changed {
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	return fmt.Sprintf("a change from outside of %v", paths)
 }
