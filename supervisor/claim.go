@@ -112,9 +112,11 @@ func (d *Daemon) start(ctx context.Context, e *execution) {
 	d.mu.Lock()
 	d.live[e.run.ID] = e
 	d.mu.Unlock()
+	d.ends.begin(e.run.ID)
 	d.goDo(func() {
 		defer stop(nil)
 		d.walk(run, e)
+		d.ends.end(e.run.ID)
 		d.mu.Lock()
 		delete(d.live, e.run.ID)
 		d.mu.Unlock()

@@ -56,6 +56,7 @@ type Daemon struct {
 	halt    chan struct{} // closed when the daemon stops: what waits to try again gives up
 	work    sync.WaitGroup
 	later   later
+	ends    ends
 
 	mu       sync.Mutex
 	live     map[runstore.RunID]*execution
@@ -94,7 +95,7 @@ func newDaemon(ctx context.Context, o Options) (_ *Daemon, err error) {
 		return nil, err
 	}
 	d := &Daemon{core: c, wake: make(chan struct{}, 1), live: map[runstore.RunID]*execution{}, inWork: map[string]bool{},
-		holds: map[tasks.ID]runstore.Hold{}, halt: make(chan struct{})}
+		holds: map[tasks.ID]runstore.Hold{}, halt: make(chan struct{}), ends: ends{began: time.Now()}}
 	d.broker = &permission.Broker{Store: c.store, Owner: c.owner, Now: o.Now, Log: c.log, Revision: c.revision}
 	if err = c.recover(ctx); err != nil {
 		return nil, errors.Join(err, c.close(context.WithoutCancel(ctx)))

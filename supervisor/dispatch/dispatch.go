@@ -50,6 +50,9 @@ type World struct {
 	Holds map[tasks.ID]runstore.Hold
 	// Stopping: no new claim is wanted any more.
 	Stopping bool
+	// Waited is for how long at least a run has been over by this process's monotonic clock; nil
+	// where nobody knows.
+	Waited func(runstore.RunID) time.Duration
 }
 
 // Places are the folders and branches that runs would need, as they were found. A claim that
@@ -124,7 +127,7 @@ func Judge(w World, v *runstore.View, c Candidate) Judgement {
 func judge(w World, v *runstore.View, c Candidate, account policy.AccountVerdict) Judgement {
 	j := Judgement{Candidate: c, Account: account, Reason: Ready}
 	history := v.RunsOfTask(runstore.TaskID(c.Task.ID))
-	j.Repeat = policy.Repeat(Attempts(v, history), policy.Candidate{Queue: string(c.Task.Queue),
+	j.Repeat = policy.Repeat(Attempts(w, v, history), policy.Candidate{Queue: string(c.Task.Queue),
 		Revision: string(c.Task.Revision), Pinned: pinned(w, c.Binding)}, limits(c.Binding), w.Now)
 	for _, question := range []func(World, *runstore.View, []*runstore.Run, *Judgement) bool{
 		stopping, processHold, activeRun, openResult, openCommand, openOperation,

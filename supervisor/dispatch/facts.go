@@ -13,7 +13,7 @@ import (
 )
 
 // Attempts turns the ended runs of a task, oldest first, into what the policy reads.
-func Attempts(v *runstore.View, history []*runstore.Run) []policy.Attempt {
+func Attempts(w World, v *runstore.View, history []*runstore.Run) []policy.Attempt {
 	out := make([]policy.Attempt, 0, len(history))
 	for _, r := range history {
 		if !r.State.Terminal() {
@@ -22,7 +22,7 @@ func Attempts(v *runstore.View, history []*runstore.Run) []policy.Attempt {
 		a := policy.Attempt{
 			RunID: string(r.ID), Queue: queueOf(r.TaskPath), Revision: string(r.TaskRevision),
 			Pinned: policy.Contracts{Execution: r.ConfigSHA256, Binding: r.BindingSHA256, Schema: r.SchemaSHA256},
-			State:  string(r.State), Reason: r.Reason, EndedAt: endOf(r),
+			State:  string(r.State), Reason: r.Reason, EndedAt: endOf(r), Waited: w.waited(r.ID),
 			PromptStarted: true, HasCommand: len(v.CommandsOfRun(r.ID)) > 0,
 			Progress: r.DomainProgress != nil, Interactive: r.ConversationID != nil, RetryAuthorized: r.RetryAuthorized,
 		}
@@ -33,6 +33,13 @@ func Attempts(v *runstore.View, history []*runstore.Run) []policy.Attempt {
 		out = append(out, a)
 	}
 	return out
+}
+
+func (w World) waited(id runstore.RunID) time.Duration {
+	if w.Waited == nil {
+		return 0
+	}
+	return w.Waited(id)
 }
 
 // endOf is when a run ended. A run of an older store has only the time of its last change.
@@ -60,7 +67,7 @@ func Accounts(w World, v *runstore.View) map[string]policy.AccountVerdict {
 	byAccount := map[string][]policy.AccountRun{}
 	for account, runs := range v.AccountRuns() {
 		for _, r := range runs {
-			byAccount[account] = append(byAccount[account], accountRun(v, r))
+			byAccount[account] = append(byAccount[account], accountRun(w, v, r))
 		}
 	}
 	initial := time.Duration(w.Contract.AccountRetryInitialSeconds) * time.Second
@@ -74,13 +81,13 @@ func Accounts(w World, v *runstore.View) map[string]policy.AccountVerdict {
 	return out
 }
 
-func accountRun(v *runstore.View, r *runstore.Run) policy.AccountRun {
-	a := policy.AccountRun{RunID: string(r.ID), EndedAt: endOf(r), WaitingAuth: r.State == runstore.WaitingAuth}
+func accountRun(w World, v *runstore.View, r *runstore.Run) policy.AccountRun {
+	a := policy.AccountRun{RunID: string(r.ID), EndedAt: endOf(r), Waited: w.waited(r.ID), WaitingAuth: r.State == runstore.WaitingAuth}
 	if r.StartupReadyAt != nil {
 		a.ReadyAt = moment(*r.StartupReadyAt)
 	}
 	if r.State == runstore.Failed {
-		a.Failed = Attempts(v, []*runstore.Run{r})[0].StartupFailure()
+		a.Failed = Attempts(w, v, []*runstore.Run{r})[0].StartupFailure()
 	}
 	return a
 }

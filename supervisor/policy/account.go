@@ -6,6 +6,8 @@ import "time"
 type AccountRun struct {
 	RunID   string
 	EndedAt time.Time
+	// Waited is as in [Attempt].
+	Waited time.Duration
 	// Failed marks a recognized startup failure (see Attempt.StartupFailure).
 	Failed bool
 	// ReadyAt is the run's immutable startup_ready_at, zero without one.
@@ -38,6 +40,7 @@ func Account(runs []AccountRun, initial, max time.Duration, now time.Time) Accou
 	}
 	var v AccountVerdict
 	var last time.Time
+	var waited time.Duration
 	for _, r := range runs {
 		if !r.Failed || !r.EndedAt.After(ready) {
 			continue
@@ -45,13 +48,13 @@ func Account(runs []AccountRun, initial, max time.Duration, now time.Time) Accou
 		v.Failures++
 		// One that ended before the clock was set back must not hide those that came after.
 		if !r.EndedAt.Before(last) || last.Sub(now) > skew {
-			last, v.SourceRun = r.EndedAt, r.RunID
+			last, waited, v.SourceRun = r.EndedAt, r.Waited, r.RunID
 		}
 	}
 	if v.Failures == 0 {
 		return v
 	}
-	if next := Until(last, Backoff(v.Failures, initial, max), now); now.Before(next) {
+	if next := Until(last, waited, Backoff(v.Failures, initial, max), now); now.Before(next) {
 		v.Hold, v.NextAt = AccountBackoff, next
 	}
 	return v

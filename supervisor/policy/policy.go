@@ -46,6 +46,9 @@ type Attempt struct {
 	// State is the run's terminal state; Reason the run's own reason word.
 	State, Reason string
 	EndedAt       time.Time
+	// Waited is for how long at least the run has been over by a clock that nobody can set; 0 where
+	// that is not known.
+	Waited time.Duration
 	// PromptStarted, PrePromptActivity and LaunchFault come from the durable outcome.
 	// A missing outcome counts as a started prompt: unknown effects are never repeated.
 	PromptStarted, PrePromptActivity bool
@@ -174,7 +177,7 @@ func progressVerdict(v Verdict, last Attempt, c Candidate, l Limits, now time.Ti
 
 func after(v Verdict, last Attempt, delay time.Duration, hold, dispatch Reason, now time.Time) Verdict {
 	v.RetryOf = last.RunID
-	if next := Until(last.EndedAt, delay, now); now.Before(next) {
+	if next := Until(last.EndedAt, last.Waited, delay, now); now.Before(next) {
 		v.Hold, v.NextAt = hold, next
 		return v
 	}
@@ -199,12 +202,17 @@ const skew = time.Second
 
 // Until is when a delay after an ended run is over. Where the run ended in what is now the future,
 // the clock was set back and nobody knows how much time has passed: then it is over at once, since
-// a bound that moved along with the clock would be waited for until the clock has caught up.
-func Until(ended time.Time, delay time.Duration, now time.Time) time.Time {
-	if ended.Sub(now) > skew {
+// a bound that moved along with the clock would be waited for until the clock has caught up. And
+// what was waited counts, whatever the clock was set to meanwhile.
+func Until(ended time.Time, waited, delay time.Duration, now time.Time) time.Time {
+	if ended.Sub(now) > skew || waited >= delay {
 		return now
 	}
-	return ended.Add(delay)
+	next := ended.Add(delay)
+	if left := now.Add(delay - waited); left.Before(next) {
+		return left
+	}
+	return next
 }
 
 func startupFailures(history []Attempt, revision string) int {
