@@ -15,9 +15,9 @@ import (
 // raises it.
 const formatVersion = 1
 
-// Document returns the store's part of `run status` as one compact JSON object with sorted
-// keys: the snapshot without credentials' hashes, request receipts and application records.
-// Sections stay away until their first use. Spec: reference 6.3.
+// Document returns the whole hot state as one compact JSON object with sorted keys: the snapshot
+// without credentials' hashes, request receipts and application records. Sections stay away until
+// their first use. What has left for the history is not in it. Spec: reference 6.3.
 func (v *View) Document() json.RawMessage {
 	s := v.h.sections(false)
 	return s.join()

@@ -19,6 +19,10 @@ func (v *View) HistoryFault() error {
 	return v.faults.first
 }
 
+// Apart returns the same state with a HistoryFault of its own: what other readers of v met says
+// nothing about the look-ups in it.
+func (v *View) Apart() *View { return newView(&v.h) }
+
 func (v *View) fail(err error) {
 	if v.faults == nil {
 		return

@@ -71,7 +71,7 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 }
 
 func unitNamed(usage string) bool {
-	for _, unit := range []string{"seconds", "bytes", "events", "lines", "sequence"} {
+	for _, unit := range []string{"seconds", "bytes", "events", "runs", "lines", "sequence"} {
 		if strings.Contains(usage, unit) {
 			return true
 		}

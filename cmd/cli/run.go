@@ -14,7 +14,7 @@ import (
 
 func (a *app) runGroup() *cobra.Command {
 	run := group(&cobra.Command{Use: "run", Short: "Inspect and control supervised runs.", Example: "  greatminds run status"})
-	run.AddCommand(a.runStatus(), a.runDoctor(), a.runEvents(), a.runShow(),
+	run.AddCommand(a.runStatus(), a.runDoctor(), a.runEvents(), a.runList(), a.runShow(),
 		a.runPaused("pause", "Stop claiming new runs; active ones go on.", "ACP dispatch paused"),
 		a.runPaused("resume", "Claim runs again.", "ACP dispatch resumed"),
 		a.runControl("cancel", "Ask the daemon to end a run within its limits."),
@@ -129,6 +129,42 @@ func (a *app) sayEvents(page json.RawMessage) (last uint64, err error) {
 		}
 	}
 	return last, nil
+}
+
+func (a *app) runList() *cobra.Command {
+	var args ops.ListArgs
+	var after string
+	cmd := &cobra.Command{
+		Use: "list", Short: "List runs, active ones first, then those that ended last.", Args: exactly(),
+		Long: "Lists every run that there has ever been, page by page; `run status` shows the newest alone.\n" +
+			"Readable on a terminal; the versioned JSON document with --json or into a pipe.",
+		Example: "  greatminds run list --limit 20\n  greatminds run list --after 3f2a9c... --json | jq .runs",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if args.Limit < 1 || args.Limit > 1000 {
+				return usage(cmd, "invalid value for --limit: %d is not in the range 1 to 1000", args.Limit)
+			}
+			args.After = runstore.RunID(after)
+			p, err := a.project()
+			if err != nil {
+				return err
+			}
+			page, err := a.read(cmd.Context(), p, "run.list", args)
+			if err != nil {
+				return err
+			}
+			if a.json || !a.Terminal {
+				return a.print(page)
+			}
+			text, err := status.ListText(page, a.Now())
+			if err != nil {
+				return err
+			}
+			return a.saySafe(text)
+		},
+	}
+	cmd.Flags().StringVar(&after, "after", "", "`RUN_ID` of the last run of the page before")
+	cmd.Flags().IntVar(&args.Limit, "limit", 50, "most finished runs of one page, 1 to 1000")
+	return exits(a.takesProject(cmd), exitRead)
 }
 
 func (a *app) runShow() *cobra.Command {

@@ -126,11 +126,12 @@ func Judge(w World, v *runstore.View, c Candidate) Judgement {
 
 func judge(w World, v *runstore.View, c Candidate, account policy.AccountVerdict) Judgement {
 	j := Judgement{Candidate: c, Account: account, Reason: Ready}
+	v = v.Apart()
 	history := v.RunsOfTask(runstore.TaskID(c.Task.ID))
 	j.Repeat = policy.Repeat(Attempts(w, v, history), policy.Candidate{Queue: string(c.Task.Queue),
 		Revision: string(c.Task.Revision), Pinned: pinned(w, c.Binding)}, limits(c.Binding), w.Now)
 	for _, question := range []func(World, *runstore.View, []*runstore.Run, *Judgement) bool{
-		stopping, processHold, activeRun, openResult, openCommand, openOperation,
+		stopping, processHold, activeRun, unreadable, openResult, openCommand, openOperation,
 		accountLogin, repeat, accountBackoff, place, capacity,
 	} {
 		if question(w, v, history, &j) {
@@ -161,6 +162,17 @@ func processHold(w World, _ *runstore.View, _ []*runstore.Run, j *Judgement) boo
 		j.NextAt = moment(*h.NextAt)
 	}
 	return held && hold(j, h.Code, "", "%s", h.What)
+}
+
+// unreadable holds a task whose past runs cannot be read: what they did is not known. Only this one
+// is held.
+func unreadable(_ World, v *runstore.View, history []*runstore.Run, j *Judgement) bool {
+	for _, r := range history {
+		v.ResultOfRun(r.ID)
+	}
+	v.OperationsOfTask(runstore.TaskID(j.Task.ID))
+	r, damaged := refusal.Find(v.HistoryFault())
+	return damaged && hold(j, string(r.Code), r.Remedy, "%s", r.What)
 }
 
 func activeRun(_ World, _ *runstore.View, history []*runstore.Run, j *Judgement) bool {

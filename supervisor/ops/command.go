@@ -128,7 +128,11 @@ func runCommandStatus(ctx context.Context, r *request) (any, error) {
 	if err := checkPreview(args.OutputLimit); err != nil {
 		return nil, err
 	}
-	receipt := r.view().Command(args.Request)
+	v := r.view()
+	receipt := v.Command(args.Request)
+	if fault := v.HistoryFault(); fault != nil {
+		return nil, fault
+	}
 	if r.run != nil && (receipt == nil || receipt.RunID != r.run.ID) {
 		return nil, refusal.New(refusal.CodeCredential, "ask for a request of your own run",
 			"request %q is none of run %s", args.Request, r.run.ID)

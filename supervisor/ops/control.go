@@ -165,7 +165,7 @@ func findRun(v *runstore.View, id runstore.RunID) (*runstore.Run, error) {
 	if run := v.Run(id); run != nil {
 		return run, nil
 	}
-	return nil, refusal.New(refusal.CodeRunUnknown, "read the ids from `greatminds run status`", "unknown run %q", id)
+	return nil, absent(v, refusal.New(refusal.CodeRunUnknown, "read the ids from `greatminds run list`", "unknown run %q", id))
 }
 
 // otherControl refuses while a control of another kind is open.

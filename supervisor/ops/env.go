@@ -54,9 +54,9 @@ type Env struct {
 // view is the last durable state.
 func (e *Env) view() *runstore.View {
 	if e.files != nil {
-		return e.files
+		return e.files.Apart()
 	}
-	return e.Store.View()
+	return e.Store.View().Apart()
 }
 
 // Daemon is what an operation asks of the process that performs it. None of the calls waits for

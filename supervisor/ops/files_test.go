@@ -50,7 +50,7 @@ func TestFilesAnswerWhatChangesNothing(t *testing.T) {
 	})
 	f := w.files()
 	for op, args := range map[string]any{
-		"run.status": nil, "run.events": ops.EventsArgs{Limit: 100, Wait: 600}, "run.show": ops.RunArgs{Run: r.id},
+		"run.status": nil, "run.events": ops.EventsArgs{Limit: 100, Wait: 600}, "run.list": ops.ListArgs{Limit: 10}, "run.show": ops.RunArgs{Run: r.id},
 		"run.permission": ops.PermissionArgs{Request: question}, "run.command-status": ops.CommandStatusArgs{Request: "one", OutputLimit: 2},
 	} {
 		t.Run(op, func(t *testing.T) {

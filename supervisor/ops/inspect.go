@@ -77,6 +77,14 @@ func notNil[T any](list []T) []T {
 	return list
 }
 
+// absent is the refusal of what was not found, or of the look-up that could not be answered.
+func absent(v *runstore.View, unknown error) error {
+	if fault := v.HistoryFault(); fault != nil {
+		return fault
+	}
+	return unknown
+}
+
 // Shown is everything on record about one run.
 type Shown struct {
 	Version     int                    `json:"version"`
@@ -108,6 +116,9 @@ func runShow(ctx context.Context, r *request) (any, error) {
 		}
 	}
 	shown.Commands, shown.Permissions = notNil(shown.Commands), notNil(shown.Permissions)
+	if fault := v.HistoryFault(); fault != nil {
+		return nil, fault
+	}
 	return shown, nil
 }
 
@@ -155,8 +166,8 @@ func runRepair(ctx context.Context, r *request) (any, error) {
 	}
 	v := r.view()
 	if v.Operation(runstore.OperationID(args.Operation)) == nil && v.Result(runstore.ResultID(args.Operation)) == nil {
-		return nil, refusal.New(refusal.CodeNotRecoverable, "read the ids from `greatminds run status`",
-			"unknown operation %q", args.Operation)
+		return nil, absent(v, refusal.New(refusal.CodeNotRecoverable, "read the ids from `greatminds run status`",
+			"unknown operation %q", args.Operation))
 	}
 	answer, err := r.around(ctx, func() (any, error) {
 		if args.Abandon {

@@ -75,8 +75,8 @@ func findPermission(v *runstore.View, id runstore.PermissionID) (*runstore.Permi
 	if p := v.Permission(id); p != nil {
 		return p, nil
 	}
-	return nil, refusal.New(refusal.CodePermissionUnknown, "read the request ids from `greatminds run status`",
-		"unknown permission request %q", id)
+	return nil, absent(v, refusal.New(refusal.CodePermissionUnknown, "read the request ids from `greatminds run status`",
+		"unknown permission request %q", id))
 }
 
 // offered refuses an option that the agent did not offer, and one that would hold for later

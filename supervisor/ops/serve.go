@@ -93,7 +93,7 @@ func (r *request) enter(ctx context.Context) (leave func(), err error) {
 func (r *request) prior(v *runstore.View) (json.RawMessage, error) {
 	stored := v.Request(r.ID)
 	if stored == nil {
-		return nil, nil
+		return nil, v.HistoryFault() // what cannot be looked up must not be done a second time
 	}
 	var known receipt
 	if err := json.Unmarshal(stored.Receipt, &known); err != nil {

@@ -71,6 +71,7 @@ func add(name string, a Authority, changing bool, do func(ctx context.Context, r
 func init() {
 	add("run.status", Anyone, false, runStatus)
 	add("run.events", Anyone, false, runEvents)
+	add("run.list", Anyone, false, runList)
 	add("run.show", Anyone, false, runShow)
 	add("run.pause", Operator, true, runPause)
 	add("run.resume", Operator, true, runResume)

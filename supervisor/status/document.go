@@ -62,9 +62,10 @@ type Task struct {
 }
 
 // Build returns the document of `run status`: the store's own members with sorted keys, then
-// those that are computed, in a fixed order. Spec: reference 6.3, E-254.
+// those that are computed, in a fixed order. It shows what is not over and the newest of what is;
+// totals counts everything, and `run list`, `run show` and `run events` have the rest. Spec: reference 6.3, E-254.
 func Build(in Input) (json.RawMessage, error) {
-	members, err := ordered(in.View.Document())
+	members, err := ordered(in.View.Recent())
 	if err != nil {
 		return nil, fmt.Errorf("the store's document: %w", err)
 	}
@@ -90,6 +91,7 @@ func Build(in Input) (json.RawMessage, error) {
 		{"agents", Agents(in)},
 		{"tasks", taskRows(in.Tasks)},
 		{"recovery", Recoveries(in.View)}, // ours alone
+		{"totals", CountRuns(in.View)},    // ours alone
 	} {
 		if stored[add.key] {
 			continue
@@ -123,6 +125,26 @@ type (
 		SchemaSHA256 string         `json:"schema_sha256"`
 	}
 )
+
+// Totals counts the runs that there have ever been.
+type Totals struct {
+	Runs int `json:"runs"`
+	// Active runs have not ended.
+	Active int                    `json:"active"`
+	States map[runstore.State]int `json:"states"`
+}
+
+// CountRuns counts the runs in the view and in its history.
+func CountRuns(v *runstore.View) Totals {
+	t := Totals{States: v.Totals()}
+	for state, n := range t.States {
+		t.Runs += n
+		if !state.Terminal() {
+			t.Active += n
+		}
+	}
+	return t
+}
 
 func accounts(m map[string]Account) map[string]Account {
 	if m == nil {

@@ -114,7 +114,7 @@ func TestTheDocumentKeepsItsOrder(t *testing.T) {
 			t.Errorf("%s is missing among %v", stored, keys[:cut])
 		}
 	}
-	want := []string{"stand_deployments", "stand_lease", "stand_dispatch", "stand_schedule", "maintenance_findings", "assignments", "accounts", "agents", "tasks", "recovery"}
+	want := []string{"stand_deployments", "stand_lease", "stand_dispatch", "stand_schedule", "maintenance_findings", "assignments", "accounts", "agents", "tasks", "recovery", "totals"}
 	if !slices.Equal(keys[cut:], want) {
 		t.Fatalf("got %v, want %v", keys[cut:], want)
 	}

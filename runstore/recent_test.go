@@ -1,0 +1,95 @@
+package runstore
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestRecentDoesNotGrow(t *testing.T) {
+	h := workday(t, 400, 5000)
+	tx := newTx(h, time.Unix(1_900_000_001, 0))
+	h, err := tx.finish(func(tx *Tx) error {
+		for _, task := range []string{"active", "waiting"} {
+			c := claimOf(task)
+			c.ID = RunID(task)
+			if _, _, err := tx.Claim(c, nil); err != nil {
+				return err
+			}
+			if err := tx.Transition(c.ID, "e", Starting, "", nil); err != nil {
+				return err
+			}
+		}
+		// Of the oldest run a command is in need of a person again.
+		c := tx.Command("cmd-0").Status
+		if c != "succeeded" {
+			return fmt.Errorf("cmd-0 is %s", c)
+		}
+		stuck := *tx.Command("cmd-0")
+		stuck.Status = needsRecovery
+		tx.putCommand(&stuck)
+		return tx.Transition("waiting", "e2", WaitingAuth, "login", nil)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := newView(h).Recent()
+	var text bytes.Buffer
+	if err := json.Indent(&text, raw, "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	if text.Len() > 180_000 {
+		t.Errorf("%d bytes", text.Len())
+	}
+	if strings.Contains(text.String(), "token_sha256") {
+		t.Error("a credential's hash is shown")
+	}
+	var doc struct {
+		Runs     map[string]map[string]json.RawMessage
+		Events   []Event
+		Results  map[string]Result
+		Commands map[string]Command
+	}
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		t.Fatal(err)
+	}
+	if len(doc.Runs) != 53 || doc.Runs["active"] == nil || doc.Runs["waiting"] == nil {
+		t.Errorf("%d runs are shown, want 50 finished, 2 that are not, and 1 with an open command", len(doc.Runs))
+	}
+	if doc.Commands["cmd-0"].Status != needsRecovery {
+		t.Error("what needs a person is not shown")
+	}
+	if len(doc.Events) != 200 || doc.Events[199].Sequence != h.lastEvent {
+		t.Errorf("%d events are shown, want the newest 200", len(doc.Events))
+	}
+	whole, brief := 0, 0
+	for id, r := range doc.Runs {
+		if r["brief"] != nil {
+			brief++
+		} else if whole++; r["event_receipts"] == nil {
+			t.Errorf("run %s lacks its lists", id)
+		}
+	}
+	if whole < 8 || brief < 10 || doc.Runs["active"]["brief"] != nil {
+		t.Errorf("%d runs are whole and %d in brief", whole, brief)
+	}
+	newest, _, err := newView(h).History("", 1)
+	if err != nil || doc.Runs[string(newest[0].ID)]["brief"] != nil {
+		t.Errorf("the newest finished run is in brief, %v", err)
+	}
+}
+
+// A small store is shown as a whole.
+func TestRecentIsTheWholeDocumentOfASmallStore(t *testing.T) {
+	s := fresh(t)
+	full(t, s)
+	if got, want := string(s.View().Recent()), string(s.View().Document()); got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	if got, want := string((&View{}).Recent()), string((&View{}).Document()); got != want {
+		t.Errorf("empty: got %s, want %s", got, want)
+	}
+}
