@@ -32,12 +32,12 @@ func main() {
 
 // call is a parsed command line.
 type call struct {
-	cli, coordd, agent, work, only, json string
-	jobs                                 int
-	slack                                float64
-	timeout                              time.Duration
-	keep, handled, flip                  bool
-	folders                              []string
+	cli, clock, coordd, agent, work, only, json string
+	jobs                                        int
+	slack                                       float64
+	timeout                                     time.Duration
+	keep, handled, flip                         bool
+	folders                                     []string
 }
 
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
@@ -61,6 +61,7 @@ func parse(args []string, stderr io.Writer) (*call, error) {
 	f := flag.NewFlagSet("cases", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.StringVar(&c.cli, "cli", "", "the greatminds executable; built from the module when empty")
+	f.StringVar(&c.clock, "clock-cli", "", "the same program built with -tags testclock, for the cases that move the clock; built from the module with --cli empty")
 	f.StringVar(&c.coordd, "coordd", "", "how to run the daemon in the foreground, words split at blanks (default: CLI coordd --foreground)")
 	f.StringVar(&c.agent, "agent", "", "the fake agent program; built from the module when empty")
 	f.StringVar(&c.work, "work", "", "where the case folders are made (default: the temporary folder)")
@@ -124,16 +125,31 @@ func (c *call) options(ctx context.Context, environ []string, folder string) (o 
 			return o, err
 		}
 	}
+	if o.CLI == "" && c.clock == "" {
+		if c.clock, err = caserun.BuildClockProduct(ctx, ".", folder); err != nil {
+			return o, err
+		}
+	}
+	if c.clock != "" {
+		if o.ClockCLI, err = program(c.clock); err != nil {
+			return o, err
+		}
+	}
 	if o.CLI == "" {
 		o.CLI, err = caserun.BuildProduct(ctx, ".", folder)
 		return o, err
 	}
-	found, err := exec.LookPath(o.CLI)
-	if err != nil {
-		return o, err
-	}
-	o.CLI, err = filepath.Abs(found)
+	o.CLI, err = program(o.CLI)
 	return o, err
+}
+
+// program is the absolute path of an executable.
+func program(name string) (string, error) {
+	found, err := exec.LookPath(name)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(found)
 }
 
 func (c *call) play(ctx context.Context, environ []string, stdout io.Writer) (failed bool, err error) {
