@@ -44,7 +44,7 @@ func (l *lab) container(t *testing.T, line string) (first int) {
 }
 
 // await looks until there is something to see.
-func (l *lab) await(t *testing.T, what string, look func() []int) []int {
+func (l *lab) await(t testing.TB, what string, look func() []int) []int {
 	t.Helper()
 	for limit := time.Now().Add(60 * time.Second); time.Now().Before(limit); {
 		if seen := look(); len(seen) > 0 {

@@ -68,7 +68,7 @@ var buildOnce struct {
 }
 
 // faultBinary is greatminds built with the fault seam, and never shipped.
-func faultBinary(t *testing.T) string {
+func faultBinary(t testing.TB) string {
 	t.Helper()
 	buildOnce.Do(func() {
 		dir, err := os.MkdirTemp("", "greatminds-fault-")
@@ -93,7 +93,7 @@ type pipeline struct {
 	cli, root, project, task, base string
 }
 
-func newPipeline(t *testing.T, cli string) *pipeline {
+func newPipeline(t testing.TB, cli string) *pipeline {
 	t.Helper()
 	p := &pipeline{cli: cli, root: t.TempDir()}
 	p.project = filepath.Join(p.root, "project")
@@ -160,7 +160,7 @@ func (p *pipeline) killAt(t *testing.T, fault string) {
 
 // nothingLeft waits, on pidfds, for every process that carries this project in its environment.
 // They have all been told to end by then; one that stays is a failure.
-func (p *pipeline) nothingLeft(t *testing.T) {
+func (p *pipeline) nothingLeft(t testing.TB) {
 	t.Helper()
 	mark := []byte("GREATMINDS_PROJECT_DIR=" + p.project)
 	marked := []byte("GREATMINDS_MARK=")
@@ -193,7 +193,7 @@ func (p *pipeline) nothingLeft(t *testing.T) {
 	}
 }
 
-func processes(t *testing.T) []string {
+func processes(t testing.TB) []string {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
 	must(t, err)
@@ -318,7 +318,7 @@ func (p *pipeline) env() []string {
 		"GOCACHE=" + os.Getenv("GOCACHE")}
 }
 
-func (p *pipeline) run(t *testing.T, role string, args ...string) string {
+func (p *pipeline) run(t testing.TB, role string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -335,7 +335,7 @@ func (p *pipeline) run(t *testing.T, role string, args ...string) string {
 	return stdout.String()
 }
 
-func (p *pipeline) git(t *testing.T, args ...string) string {
+func (p *pipeline) git(t testing.TB, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("git", append([]string{"-c", "user.name=T", "-c", "user.email=t@example.invalid"}, args...)...)
 	cmd.Dir, cmd.Env = p.project, p.env()
@@ -346,13 +346,13 @@ func (p *pipeline) git(t *testing.T, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-func (p *pipeline) commit(t *testing.T, subject string) {
+func (p *pipeline) commit(t testing.TB, subject string) {
 	t.Helper()
 	p.git(t, "add", "-A")
 	p.git(t, "commit", "-q", "-m", subject)
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ func oneAgent(cli, script, more, binding string) string {
 func quote(s string) string { b, _ := json.Marshal(s); return string(b) }
 
 // newLab makes a project whose one task stands in feature_dev, and whose agent plays the steps.
-func newLab(t *testing.T, steps string, agent, binding string) *lab {
+func newLab(t testing.TB, steps string, agent, binding string) *lab {
 	t.Helper()
 	p := &pipeline{cli: faultBinary(t), root: t.TempDir()}
 	l := &lab{pipeline: p}
@@ -70,7 +70,7 @@ blocks: []
 `
 
 // start starts the daemon, and ends it with the test.
-func (l *lab) start(t *testing.T) {
+func (l *lab) start(t testing.TB) {
 	t.Helper()
 	l.daemon = exec.Command(l.cli, "coordd", "--project-dir", l.project)
 	l.daemon.Env = append(l.env(), l.extra...)
@@ -108,7 +108,7 @@ func (l *lab) start(t *testing.T) {
 }
 
 // kill ends the daemon as a crash would, and waits until it has ended.
-func (l *lab) kill(t *testing.T) {
+func (l *lab) kill(t testing.TB) {
 	t.Helper()
 	must(t, l.daemon.Process.Kill())
 	<-l.said
@@ -167,7 +167,7 @@ func (l *lab) find(t *testing.T, trace string, want func(map[string]any) bool) m
 }
 
 // launches counts the agent's starts.
-func (l *lab) launches(t *testing.T) int {
+func (l *lab) launches(t testing.TB) int {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(filepath.Dir(l.script("dev")), "trace.jsonl"))
 	if os.IsNotExist(err) {
@@ -241,7 +241,7 @@ type statusDoc struct {
 	}
 }
 
-func (l *lab) status(t *testing.T) statusDoc {
+func (l *lab) status(t testing.TB) statusDoc {
 	t.Helper()
 	var doc statusDoc
 	must(t, json.Unmarshal([]byte(l.run(t, "", "run", "status", "--json", "--project-dir", l.project)), &doc))

@@ -108,8 +108,11 @@ func (k *keeper) watch(ended <-chan os.Signal, control <-chan Message) int {
 		case over:
 			return k.lastWord(k.remaining())
 		case reaped:
-			// What ended may have been a parent, whose children are ours now.
-			k.nextPass, next = time.Time{}, 0
+			// What ended may have been a parent, whose children are ours now, or the target.
+			if k.killed && k.quickPass() > 0 {
+				k.nextPass = time.Time{}
+			}
+			next = min(next, time.Until(k.nextPass))
 		}
 		timer.Reset(next)
 		select {
@@ -179,16 +182,8 @@ func (k *keeper) step(now time.Time) (next time.Duration, over bool) {
 		return wait, false
 	}
 	k.killed = true
-	fresh := 0
-	for range quickPasses {
-		n := k.signalled.KillChildren()
-		if fresh += n; n == 0 {
-			break
-		}
-	}
-	fresh += k.signalled.Kill(proc.Self())
 	KillGroup(k.group)
-	if fresh > 0 {
+	if k.quickPass()+k.signalled.Kill(proc.Self()) > 0 {
 		// The tree may be forking: whoever was born during this pass must not get the time to do so.
 		k.pass, k.nextPass = firstPass, now
 		return 0, false
@@ -197,6 +192,18 @@ func (k *keeper) step(now time.Time) (next time.Duration, over bool) {
 	k.nextPass = now.Add(next)
 	k.pass = min(2*k.pass, lastPass)
 	return next, false
+}
+
+// quickPass kills our own children until there is nobody new among them, and returns how many there
+// were.
+func (k *keeper) quickPass() (fresh int) {
+	for range quickPasses {
+		n := k.signalled.KillChildren()
+		if fresh += n; n == 0 {
+			break
+		}
+	}
+	return fresh
 }
 
 // reap takes every zombie and says whether there were any. Before the target is on record there is
