@@ -29,7 +29,8 @@
 // at the end of the named step (Disk.Step) it was made in: git calls ask git to sync what it
 // writes. So a call that is cut short inside git is not among the images.
 //
+// Steps of several goroutines count in the order in which they end; what changed from outside
+// meanwhile is seen when none is under way.
+//
 // The invariant kept: the image in which nothing is lost equals the folder as it was then.
-// Steps must come one at a time, but for those inside a named one; the Recorder says where they
-// did not.
 package powercut

@@ -24,8 +24,10 @@ type Recorder struct {
 	moves  []move
 	steps  []durable.Step
 	now    *state // what a reader of the folder sees, as far as the steps tell
-	busy   *durable.Step
-	err    error
+	// busy are the steps of files under way, by number. Nothing is compared while there are any:
+	// how much of them can be seen is not known.
+	busy map[int]durable.Step
+	err  error
 }
 
 // move is one entry of a recording: a step that took effect, or a change from outside.
@@ -41,7 +43,7 @@ type move struct {
 // Record begins a recording of the folder root, which must be an absolute path without links.
 // behind may be nil.
 func Record(root string, behind durable.Seam) (*Recorder, error) {
-	r := &Recorder{root: root, behind: behind, camera: camera{root: root}}
+	r := &Recorder{root: root, behind: behind, camera: camera{root: root}, busy: map[int]durable.Step{}}
 	var err error
 	if r.before, err = r.camera.capture(); err != nil {
 		return nil, err
@@ -55,9 +57,6 @@ func (r *Recorder) Before(s durable.Step) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.look()
-	if r.busy != nil {
-		r.fail(fmt.Errorf("step %d began before step %d had ended", s.Seq, r.busy.Seq))
-	}
 	s.Data = append([]byte(nil), s.Data...)
 	r.steps = append(r.steps, s)
 	var err error
@@ -73,7 +72,7 @@ func (r *Recorder) Before(s durable.Step) error {
 		return err
 	}
 	if s.Op != durable.OpStep {
-		r.busy = &s
+		r.busy[s.Seq] = s
 	}
 	if err == nil && (s.Op == durable.OpSync || s.Op == durable.OpSyncDir) {
 		return durable.ErrSkip
@@ -85,17 +84,16 @@ func (r *Recorder) Before(s durable.Step) error {
 func (r *Recorder) After(s durable.Step, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	done := r.busy
-	switch {
+	switch done, begun := r.busy[s.Seq]; {
 	case s.Op == durable.OpStep:
 		r.look()
-	case done == nil:
+	case !begun:
 		r.fail(fmt.Errorf("step %d ended, but did not begin", s.Seq))
 	default:
-		r.busy = nil
+		delete(r.busy, s.Seq)
 		// A short write has taken effect as far as it went, and is the one failure that has.
 		if err == nil || s.Op == durable.OpWrite {
-			r.add(move{step: *done, file: true})
+			r.add(move{step: done, file: true})
 		}
 	}
 	if r.behind != nil {
@@ -125,6 +123,9 @@ func (r *Recorder) relative(path string) string {
 // look compares the folder with what the steps tell, and notes the difference as a change from
 // outside. What the steps do not tell, the mode and time of a file, it takes over.
 func (r *Recorder) look() {
+	if len(r.busy) > 0 {
+		return
+	}
 	seen, err := r.camera.capture()
 	if err != nil {
 		r.fail(err)
@@ -170,7 +171,7 @@ func (r *Recorder) Steps() []durable.Step {
 func (r *Recorder) Behind(seam durable.Seam) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.behind, r.busy = seam, nil
+	r.behind, r.busy = seam, map[int]durable.Step{}
 }
 
 // Foreign returns the paths that changed from outside, each once for each time.
