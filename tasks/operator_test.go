@@ -408,6 +408,10 @@ func TestPlanGoesTheWholeWayOrNowhere(t *testing.T) {
 	if err != nil || p.Queue != "feature_dev" {
 		t.Errorf("got %+v, %v", p, err)
 	}
+	task, err = l.tree.ReadCurrent("0003-three")
+	if err != nil || len(task.Blocks) != 2 {
+		t.Errorf("got %+v, %v, want each block once", task, err)
+	}
 }
 
 func TestResumeByHandWaitsForTheDependencies(t *testing.T) {

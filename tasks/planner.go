@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"greatminds/contract"
@@ -90,9 +91,15 @@ func (t *Tree) steps(task *Task, a PlanTask) ([]planStep, error) {
 		return nil, refusal.New(refusal.CodeScopeMismatch, "leave --audit-only out", "only docs tasks are audited, and this one has scope %s", a.Scope)
 	}
 	var steps []planStep
+	add := func(name string, kind contract.BlockKind, fields Fields) {
+		// A block that an earlier call filed before it was cut short is not filed again.
+		if !task.endsWith(kind, fields) {
+			steps = append(steps, planStep{name: name, kind: kind, fields: fields})
+		}
+	}
 	if task.Queue != queuePlan || a.Triage != "" && t.schema.Accepts(task.Queue, blockTriage) {
 		note := orElse(a.Triage, fmt.Sprintf("triaged for planning (scope:%s)", a.Scope))
-		steps = append(steps, planStep{name: "append triage", kind: blockTriage, fields: Fields{{"notes", note}}})
+		add("append triage", blockTriage, Fields{{"notes", note}})
 	}
 	if task.Queue == queueFeedback {
 		steps = append(steps, planStep{name: "mv " + string(queueInbox), to: queueInbox, reason: "triaged"})
@@ -100,7 +107,7 @@ func (t *Tree) steps(task *Task, a PlanTask) ([]planStep, error) {
 	if task.Queue != queuePlan {
 		steps = append(steps, planStep{name: "mv " + string(queuePlan), to: queuePlan, reason: "triaged; planning"})
 	}
-	steps = append(steps, planStep{name: "append plan", kind: blockPlan, fields: a.fields()})
+	add("append plan", blockPlan, a.fields())
 	if a.StopAtPlan {
 		return steps, nil
 	}
@@ -108,6 +115,15 @@ func (t *Tree) steps(task *Task, a PlanTask) ([]planStep, error) {
 		to = queueDocsReview
 	}
 	return append(steps, planStep{name: "mv " + string(to), to: to, reason: "route scope:" + a.Scope}), nil
+}
+
+// endsWith tells whether the task's last block is of a kind and has these values.
+func (t *Task) endsWith(kind contract.BlockKind, fields Fields) bool {
+	if len(t.Blocks) == 0 || t.Blocks[len(t.Blocks)-1].Kind != kind {
+		return false
+	}
+	last := t.Blocks[len(t.Blocks)-1].Fields
+	return !slices.ContainsFunc(fields, func(f Field) bool { return !reflect.DeepEqual(last.Get(f.Key), f.Value) })
 }
 
 // fields are the plan block's own.
