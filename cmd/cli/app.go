@@ -49,6 +49,8 @@ type app struct {
 	json bool
 	// projectDir is the flag --project-dir where a command has it.
 	projectDir string
+	// noted says that the user was told that the daemon does not answer.
+	noted bool
 }
 
 // Command is a command that another package adds to the tree, such as the demo.

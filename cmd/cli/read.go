@@ -42,7 +42,7 @@ func (a *app) readFrom(ctx context.Context, p contract.Project, op string, args 
 		return nil, false, ctx.Err()
 	}
 	if !errors.Is(err, control.ErrNoDaemon) {
-		a.complain(fmt.Sprintf("note: the daemon of %s does not answer; this is read from its files", p.Root))
+		a.note(fmt.Sprintf("note: the daemon of %s does not answer; this is read from its files", p.Root))
 	}
 	value, err := ops.Files{Project: p, Getenv: a.Getenv, Now: a.Now, Dispatch: judge(a.World, p)}.Serve(ctx, c)
 	if err != nil {
@@ -74,4 +74,13 @@ func unanswered(err error) bool {
 	}
 	r, is := refusal.Find(err)
 	return is && (r.Code == refusal.CodeDaemonBusy || r.Code == refusal.CodeDaemonStopping)
+}
+
+// note complains once, also where a command reads again and again.
+func (a *app) note(text string) {
+	if a.noted {
+		return
+	}
+	a.noted = true
+	a.complain(text)
 }

@@ -60,6 +60,9 @@ func (a *app) runEvents() *cobra.Command {
 	var interval float64
 	cmd := &cobra.Command{
 		Use: "events", Short: "Print the durable event stream as JSON Lines.", Args: exactly(),
+		Long: "A record of kind events_gap says that older events were discarded; go on from its sequence.\n" +
+			"With --follow it waits for new events, in the daemon or on the files, until it is interrupted\n" +
+			"or nobody reads its output any more.",
 		Example: "  greatminds run events --after 120 --follow",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if args.Limit < 1 || args.Limit > 10000 {
@@ -75,39 +78,25 @@ func (a *app) runEvents() *cobra.Command {
 	f.Uint64Var(&args.After, "after", 0, "exclusive cursor: `sequence` of the last event already seen")
 	f.IntVar(&args.Limit, "limit", 200, "most events of one page, 1 to 10000")
 	f.BoolVar(&follow, "follow", false, "go on with new events until interrupted")
-	f.Float64Var(&interval, "interval", 1, "`seconds` between looks while no daemon answers, at least 0.2")
+	f.Float64Var(&interval, "interval", 1, "accepted, at least 0.2 `seconds`; looked at that often only where changes cannot be watched")
 	return exits(a.takesProject(cmd), exitRead)
 }
 
-// events prints pages of events. Following, it waits in the daemon for the next one, or looks
-// again at an interval where none answers.
+// events prints one page of events, or follows them.
 func (a *app) events(ctx context.Context, args ops.EventsArgs, follow bool, interval time.Duration) error {
 	p, err := a.project()
 	if err != nil {
 		return err
 	}
-	pause := time.NewTicker(interval)
-	defer pause.Stop()
-	for {
-		data, daemon, err := a.readFrom(ctx, p, "run.events", args, time.Duration(args.Wait)*time.Second)
-		if err != nil {
-			return err
-		}
-		last, err := a.sayEvents(data)
-		if err != nil || !follow {
-			return err
-		}
-		args.After = max(args.After, last)
-		args.Wait = waitSlice.Seconds()
-		if last > 0 || daemon {
-			continue
-		}
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	if follow {
+		return a.followEvents(ctx, p, args, interval)
 	}
+	data, err := a.read(ctx, p, "run.events", args)
+	if err != nil {
+		return err
+	}
+	_, err = a.sayEvents(data)
+	return err
 }
 
 // sayEvents prints one page and returns the sequence of its last event, 0 for an empty page.

@@ -33,7 +33,7 @@ func (f Files) Serve(ctx context.Context, c control.Call) (any, error) {
 	if !known || op.Changing || op.Authority == Assigned || op.Authority == Either && c.Assigned() {
 		return nil, refusal.New(refusal.CodeUnknownOperation, "ask the daemon", "%s cannot be answered from the files alone", c.Op)
 	}
-	e, err := f.env()
+	e, err := f.env(c.Op)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,11 @@ func (f Files) Serve(ctx context.Context, c control.Call) (any, error) {
 	return e.Serve(ctx, self, c)
 }
 
-func (f Files) env() (*Env, error) {
+func (f Files) env(op string) (*Env, error) {
+	if op == "run.events" { // they need no contract, and are followed while somebody edits it
+		view, err := runstore.Read(f.Project.StoreDir())
+		return &Env{Project: f.Project, files: view}, err
+	}
 	schema, err := contract.LoadSchema(f.Getenv)
 	if err != nil {
 		return nil, err
