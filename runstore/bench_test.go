@@ -100,13 +100,6 @@ func fill(b *testing.B, s *Store, n int) {
 	}
 }
 
-// A commit costs the change, not the history: beside 100,000 finished runs too.
-func BenchmarkCommit1KBBeside100kRuns(b *testing.B) {
-	s := benchStore(b)
-	fill(b, s, 100_000)
-	compareWithBare(b, s)
-}
-
 // The processor's share of a typical transaction, without a disk.
 func BenchmarkTransitionWithoutDisk(b *testing.B) {
 	for _, runs := range []int{0, 100_000} {

@@ -23,6 +23,10 @@ const (
 	keyRequest    = "request"
 )
 
+// leaves are the kinds of entities that a bundle can hold.
+var leaves = map[string]bool{inRuns: true, inReceipts: true, inReservations: true, inResults: true, inCommands: true,
+	inPermissions: true, inOperations: true, inMaintenance: true, inRequests: true}
+
 // hashKey is what the index knows of a key.
 func hashKey(kind, id string) uint64 {
 	sum := sha256.Sum256([]byte(kind + "\x00" + id))
@@ -220,6 +224,11 @@ func decodeBundle(text []byte) (*hot, error) {
 	for _, m := range object.members() {
 		if m.key != "changes" {
 			return nil, faultAt(m.off, "unknown member %q", m.key)
+		}
+		for _, section := range m.members() {
+			if !leaves[section.key] {
+				return nil, faultAt(section.off, "%q never leaves the hot state", section.key)
+			}
 		}
 		if err := applyChanges(b, m); err != nil {
 			return nil, err

@@ -154,8 +154,17 @@ func openIndex(dir string, listed indexListed) *indexFile {
 		return x
 	}
 	x.f = f
+	if st, err := f.Stat(); err != nil || st.Size() != listed.size() {
+		x.err = x.fault(0, "its length is not that of %d keys and %d ends", listed.Keys, listed.Ends)
+		return x
+	}
 	x.err = x.checkHeader()
 	return x
+}
+
+// size is how long an index file with that many entries is.
+func (l indexListed) size() int64 {
+	return blockSize * (1 + blocksFor(int64(l.Keys), keysPerBlock) + blocksFor(int64(l.Ends), endsPerBlock))
 }
 
 func (x *indexFile) fault(off int64, format string, args ...any) error {

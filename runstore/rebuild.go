@@ -34,11 +34,19 @@ func RebuildIndex(o Options) (lines int, err error) {
 	var keys []keyEntry
 	var ends []endEntry
 	for _, l := range listed.Segments {
-		n, moreKeys, moreEnds, err := readSegment(dir, l)
+		number, _ := segmentNumber(l.Name)
+		err := readSegment(dir, l, func(text []byte, at int) error {
+			b, err := decodeBundle(text)
+			if err != nil {
+				return err
+			}
+			k, e := b.entries(place{number, uint32(at), uint32(len(text))})
+			keys, ends, lines = append(keys, k...), append(ends, e...), lines+1
+			return nil
+		})
 		if err != nil {
 			return 0, historyRefusal(err)
 		}
-		lines, keys, ends = lines+n, append(keys, moreKeys...), append(ends, moreEnds...)
 	}
 	s := &Store{o: o, log: o.Log}
 	s.durable.Store(newView(&hot{history: openHistory(o.Dir, listed)}))
@@ -62,38 +70,35 @@ func RebuildIndex(o Options) (lines int, err error) {
 	return lines, nil
 }
 
-// readSegment reads and checks every line of a segment, and returns what an index says of them.
-func readSegment(dir string, l segmentListed) (lines int, keys []keyEntry, ends []endEntry, err error) {
+// readSegment visits every line of a segment but its header, which it checks.
+func readSegment(dir string, l segmentListed, visit func(text []byte, at int) error) error {
 	path := filepath.Join(dir, l.Name)
-	bad := func(off int64, what string) error { return &historyFault{path: path, off: off, what: what} }
+	bad := func(off int64, err error) error { return &historyFault{path: path, off: off, what: err.Error()} }
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return 0, nil, nil, bad(0, err.Error())
+		return bad(0, err)
 	}
 	if int64(len(data)) < l.Length {
-		return 0, nil, nil, bad(int64(len(data)), "the segment ends before its valid length")
+		return bad(int64(len(data)), errors.New("the segment ends before its valid length"))
 	}
 	data = data[:l.Length]
 	number, _ := segmentNumber(l.Name)
 	for at := 0; at < len(data); {
 		end := bytes.IndexByte(data[at:], '\n') + 1
 		if end == 0 {
-			return 0, nil, nil, bad(int64(at), "no end of line")
+			return bad(int64(at), errors.New("no end of line"))
 		}
-		text := data[at : at+end]
-		if at > 0 {
-			b, err := decodeBundle(text)
-			if err != nil {
-				return 0, nil, nil, bad(int64(at), err.Error())
-			}
-			k, e := b.entries(place{number, uint32(at), uint32(end)})
-			keys, ends, lines = append(keys, k...), append(ends, e...), lines+1
-		} else if err := checkSegmentHeader(text, number); err != nil {
-			return 0, nil, nil, bad(0, err.Error())
+		if at == 0 {
+			err = checkSegmentHeader(data[:end], number)
+		} else {
+			err = visit(data[at:at+end], at)
+		}
+		if err != nil {
+			return bad(int64(at), err)
 		}
 		at += end
 	}
-	return lines, keys, ends, nil
+	return nil
 }
 
 func checkSegmentHeader(text []byte, number uint32) error {
@@ -111,8 +116,8 @@ func checkSegmentHeader(text []byte, number uint32) error {
 	return nil
 }
 
-// CheckHistory reads the whole history that the view goes on in: every block of its indexes and every
-// line of its segments. It returns a refusal with the first thing that is damaged.
+// CheckHistory reads the whole history that the view goes on in: the checksums of every block of its
+// indexes and of every line of its segments. It returns a refusal with the first thing that is damaged.
 func (v *View) CheckHistory() error {
 	h := v.h.history
 	if h == nil {
@@ -124,7 +129,13 @@ func (v *View) CheckHistory() error {
 		}
 	}
 	for _, l := range h.segments {
-		if _, _, _, err := readSegment(h.dir, l); err != nil {
+		err := readSegment(h.dir, l, func(text []byte, _ int) error {
+			if _, ok := unseal(text[:len(text)-1]); !ok {
+				return errors.New("the line's checksum does not fit")
+			}
+			return nil
+		})
+		if err != nil {
 			return historyRefusal(err)
 		}
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -14,15 +15,25 @@ import (
 var errFindings = errors.New("errors were found")
 
 func (a *app) runDoctor() *cobra.Command {
+	rebuild := false
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Inspect what is on record and on the disk, and name what is wrong.", Args: exactly(),
 		Long: "Reads the project's files, also beside a daemon, and changes nothing. Errors are broken\n" +
-			"promises of the runtime; warnings need a person. Every finding says what helps.",
+			"promises of the runtime; warnings need a person. Every finding says what helps.\n" +
+			"With --rebuild-index it first makes the index of finished work again, for which the\n" +
+			"daemon must be stopped.",
 		Example: "  greatminds run doctor --json | jq .findings",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := a.project()
 			if err != nil {
 				return err
+			}
+			if rebuild {
+				lines, err := rebuildIndex(cmd.Context(), a.World, p)
+				if err != nil {
+					return err
+				}
+				a.complain(fmt.Sprintf("note: the index of finished work was made again from %d records", lines))
 			}
 			files := ops.Files{Project: p, Getenv: a.Getenv, Now: a.Now, Dispatch: judge(a.World, p)}
 			report := files.Doctor(cmd.Context(), a.Environ, commandOf(cmd.Root()))
@@ -40,7 +51,8 @@ func (a *app) runDoctor() *cobra.Command {
 			return err
 		},
 	}
-	return exits(a.takesProject(cmd), "  0 nothing broken, 1 errors were found or no project, 2 wrong usage.")
+	cmd.Flags().BoolVar(&rebuild, "rebuild-index", false, "make the index of finished work again from its records")
+	return exits(a.takesProject(cmd), "  0 nothing broken, 1 errors were found or no project, 2 wrong usage, 4 the index\n  could not be made again.")
 }
 
 // commandOf tells whether a line begins with a command of the tree below root.

@@ -47,6 +47,11 @@ func offline(w World, p contract.Project) control.Offline {
 	}
 }
 
+// rebuildIndex makes the index of finished work again, under the lease.
+func rebuildIndex(ctx context.Context, w World, p contract.Project) (lines int, err error) {
+	return supervisor.RebuildIndex(ctx, w.supervisor(p, slog.New(slog.DiscardHandler)))
+}
+
 // judge is how dispatch sees tasks and accounts when the files are read.
 func judge(w World, p contract.Project) func(*contract.Contract, *contract.Schema, *runstore.View, []tasks.Found) status.Dispatch {
 	return func(c *contract.Contract, s *contract.Schema, v *runstore.View, found []tasks.Found) status.Dispatch {

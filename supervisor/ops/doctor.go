@@ -41,6 +41,9 @@ func (f Files) Doctor(ctx context.Context, environ []string, command func(line s
 	reader := commands.Reader{Dir: f.Project.StoreDir()}
 	facts.Output = func(c *runstore.Command) error { _, err := reader.Preview(c, 0); return err }
 	d.inspected("runtime", "results", "commands", "maintenance", "schema")
+	if r, damaged := refusal.Find(facts.View.CheckHistory()); damaged {
+		d.report.add(audit.Finding{Component: "runtime", Code: string(r.Code), Severity: audit.Error, Place: f.Project.StoreDir(), What: r.What, Remedy: r.Remedy})
+	}
 	for _, found := range audit.Check(facts) {
 		d.report.add(found)
 	}
