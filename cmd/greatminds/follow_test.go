@@ -117,6 +117,7 @@ func (p *place) ends(cmd *exec.Cmd, with os.Signal) {
 // event is one line of `run events`.
 type event struct {
 	Sequence uint64
+	At       float64
 	Kind     string
 	Data     struct {
 		RequestedAfter   uint64 `json:"requested_after"`
@@ -140,6 +141,7 @@ type follower struct {
 	lines      *bufio.Scanner
 	complaints bytes.Buffer
 	at         uint64 // the last sequence that came
+	latest     float64
 	gaps       int
 }
 
@@ -185,7 +187,7 @@ func (f *follower) reaches(sequence uint64) {
 		case e.Sequence != f.at+1:
 			f.p.t.Errorf("after %d came %s", f.at, f.lines.Text())
 		}
-		f.at = e.Sequence
+		f.at, f.latest = e.Sequence, e.At
 	}
 }
 
