@@ -23,6 +23,7 @@ var limits = []struct {
 	{"E-071 an agent's own settings count", []string{"own approval mode", "cached settings", "sandbox", "set beside the policy", "tested"}},
 	{"E-219 credentials prevent mistakes", []string{"credential prevents mistakes", "does not isolate", "can also rewrite its store"}},
 	{"E-225 fixtures prove no agent", []string{"scripted agents", "valid execution.yaml", "no agent", "run live, by package and version", "tools/realagents"}},
+	{"E-652 events are bounded, the disk is not", []string{"max_runtime_events", "bounds how many events are kept, and no disk use", "receipts", "evidence", "journal policy"}},
 	{"E-060 consumed is no success", []string{"A consumed permission says that the answer was handed over, not that the tool succeeded"}},
 }
 

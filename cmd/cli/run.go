@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -115,6 +116,9 @@ func (a *app) sayEvents(page json.RawMessage) (last uint64, err error) {
 		}
 		if err := a.printLine(sorted); err != nil {
 			return last, err
+		}
+		if a.Terminal && string(sorted["kind"]) == `"events_gap"` {
+			a.complain(fmt.Sprintf("note: events up to %d are not kept any more; `greatminds run status` shows how things stand", last))
 		}
 	}
 	return last, nil
