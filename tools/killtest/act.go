@@ -67,10 +67,10 @@ func (p *project) planTask(id string) act {
 		acknowledged: func(l *ledger, _ string) { l.planned[id] = true }}
 }
 
-func answer(permission, option string) act {
-	return act{args: []string{"run", "permission", permission, "--option", option},
-		intend:       func(l *ledger) { l.asked[permission] = true },
-		acknowledged: func(l *ledger, _ string) { l.answered[permission] = option }}
+func answer(p permissionRow, option string) act {
+	return act{args: []string{"run", "permission", p.ID, "--option", option},
+		intend:       func(l *ledger) { l.asked[p.ID] = p.RunID },
+		acknowledged: func(l *ledger, _ string) { l.answered[p.ID] = option }}
 }
 
 func setPaused(paused bool) act {

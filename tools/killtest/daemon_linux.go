@@ -33,6 +33,26 @@ type daemon struct {
 
 // startDaemon starts coordd and waits until it is ready.
 func (p *project) startDaemon(ctx context.Context) error {
+	if err := p.beginDaemon(); err != nil {
+		return err
+	}
+	d := p.daemon
+	limit := time.NewTimer(readyLimit)
+	defer limit.Stop()
+	select {
+	case <-d.ready:
+	case <-d.ended:
+		<-d.read
+		p.found(stuck, "coordd ended with %v instead of starting:\n%s", d.cmd.ProcessState, d.tail())
+	case <-limit.C:
+		p.found(stuck, "coordd was not ready within %s:\n%s", readyLimit, d.tail())
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}
+
+// beginDaemon starts coordd.
+func (p *project) beginDaemon() error {
 	d := &daemon{cmd: exec.Command(p.built.coordd, "--project-dir", p.dir), log: filepath.Join(p.folder, "coordd.log"),
 		ready: make(chan struct{}), ended: make(chan struct{}), read: make(chan struct{})}
 	d.cmd.Dir, d.cmd.Env = p.dir, p.env()
@@ -54,18 +74,7 @@ func (p *project) startDaemon(ctx context.Context) error {
 	go d.follow(ours, log)
 	go d.reap()
 	p.daemon = d
-	limit := time.NewTimer(readyLimit)
-	defer limit.Stop()
-	select {
-	case <-d.ready:
-	case <-d.ended:
-		<-d.read
-		p.found(stuck, "coordd ended with %v instead of starting:\n%s", d.cmd.ProcessState, d.tail())
-	case <-limit.C:
-		p.found(stuck, "coordd was not ready within %s:\n%s", readyLimit, d.tail())
-	case <-ctx.Done():
-	}
-	return ctx.Err()
+	return nil
 }
 
 func startOwn(cmd *exec.Cmd) error {

@@ -48,7 +48,11 @@ func judge(pic *picture, l *ledger, final bool) []finding {
 		j.results()
 		j.controls()
 		j.holds()
+		j.processes()
 	})
+	if pic.doctor != "" {
+		j.found(unsound, "run doctor: %s", pic.doctor)
+	}
 	if pic.fsck != "" {
 		j.found(unsound, "git fsck: %s", pic.fsck)
 	}
@@ -189,6 +193,11 @@ func (j *judgement) commands() {
 			j.found(unsound, "command request %s was executed, and is recorded as never begun", id)
 		}
 	}
+	for _, id := range j.pic.executed() {
+		if _, known := j.pic.status.Commands[id]; !known {
+			j.found(lost, "command request %s was executed and is on no record", id)
+		}
+	}
 	for id := range j.l.resolved {
 		if c, known := j.pic.status.Commands[id]; !known || c.Status != "resolved" {
 			j.found(lost, "command request %s was resolved and is %q", id, c.Status)
@@ -210,7 +219,7 @@ func (j *judgement) permissions() {
 			continue
 		}
 		consumed++
-		if !j.l.asked[id] {
+		if _, asked := j.l.asked[id]; !asked {
 			j.found(unsound, "permission request %s was answered by nobody and is consumed", id)
 		}
 	}
@@ -296,6 +305,19 @@ func (j *judgement) holds() {
 	for _, id := range sorted(j.pic.queues) {
 		if q := j.pic.queue(id); q != "verified" && q != "archive" && !said[id] {
 			j.found(stuck, "task %s stands in %s and nothing says why", id, q)
+		}
+	}
+}
+
+// processes: what lives is on record as living.
+func (j *judgement) processes() {
+	for _, mark := range j.pic.live {
+		id, request, isCommand := strings.Cut(mark, "/")
+		if c, known := j.pic.status.Commands[request]; isCommand && (!known || !c.open()) {
+			j.found(left, "a process of command request %s lives, and its record says %q", request, c.Status)
+		}
+		if r, known := j.pic.status.Runs[id]; !isCommand && (!known || !r.active()) {
+			j.found(left, "an agent of run %s lives, and its record says %q", id, r.State)
 		}
 	}
 }

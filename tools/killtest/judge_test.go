@@ -16,7 +16,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type scene struct {
 	t *testing.T
 	*project
-	doc statusDoc
+	doc        statusDoc
+	live       []string
+	doctorSaid string
 }
 
 const (
@@ -55,7 +57,7 @@ func newScene(t *testing.T) *scene {
 	s.ledger.titles = []string{"Write file number 1"}
 	s.ledger.filed[sceneTask] = "Write file number 1"
 	s.ledger.planned[sceneTask] = true
-	s.ledger.asked["p0"] = true
+	s.ledger.asked["p0"] = "r0"
 	s.ledger.answered["p0"] = "ok"
 	s.ledger.retried["r0"] = true
 	s.status(`{"runs":{"r0":{"id":"r0","state":"interrupted","retry_authorized":true},"r1":{"id":"r1","state":"completed"}},
@@ -112,7 +114,7 @@ func (s *scene) status(text string) {
 
 func (s *scene) judge(final bool) []finding {
 	s.t.Helper()
-	pic := &picture{}
+	pic := &picture{live: s.live, doctor: s.doctorSaid}
 	if err := pic.readFiles(s.folder, s.dir); err != nil {
 		s.t.Fatal(err)
 	}
@@ -187,8 +189,13 @@ func TestEveryBrokenPromiseIsFound(t *testing.T) {
 		"executed command recorded as not begun": {func(s *scene) {
 			s.status(`{"commands":{"check-0":{"id":"check-0","run_id":"r0","status":"cancelled","reason":"supervisor_restart"}}}`)
 		}, unsound, "recorded as never begun"},
-		"lost resolution": {func(s *scene) { s.ledger.resolved["check-0"] = true }, lost, "was resolved and is \"succeeded\""},
-		"lost answer":     {func(s *scene) { s.status(`{"permissions":{"p0":{"id":"p0","status":"pending"}}}`) }, lost, "was answered \"ok\""},
+		"executed without a record": {func(s *scene) { s.add("executions", "start r0/check-7\n") }, lost, "check-7 was executed and is on no record"},
+		"agent of an ended run":     {func(s *scene) { s.live = []string{"r1"} }, left, "agent of run r1 lives"},
+		"agent of no run":           {func(s *scene) { s.live = []string{"r9"} }, left, "agent of run r9 lives"},
+		"command that ended lives":  {func(s *scene) { s.live = []string{"r0/check-0"} }, left, "command request check-0 lives"},
+		"what the doctor found":     {func(s *scene) { s.doctorSaid = "a finding" }, unsound, "run doctor: a finding"},
+		"lost resolution":           {func(s *scene) { s.ledger.resolved["check-0"] = true }, lost, "was resolved and is \"succeeded\""},
+		"lost answer":               {func(s *scene) { s.status(`{"permissions":{"p0":{"id":"p0","status":"pending"}}}`) }, lost, "was answered \"ok\""},
 		"other answer": {func(s *scene) {
 			s.status(`{"permissions":{"p0":{"id":"p0","status":"consumed","option_id":"no"}}}`)
 		}, lost, "with \"no\""},

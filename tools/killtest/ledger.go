@@ -12,10 +12,9 @@ type ledger struct {
 	filed map[string]string
 	// planned are the tasks whose plan was acknowledged.
 	planned map[string]bool
-	// asked are the permission requests that somebody began to answer; answered those whose answer
-	// was acknowledged, with the option.
-	asked    map[string]bool
-	answered map[string]string
+	// asked are the permission requests that somebody began to answer, with their runs; answered
+	// those whose answer was acknowledged, with the option.
+	asked, answered map[string]string
 	// retried and cancelled are runs, resolved are command requests.
 	retried, cancelled, resolved map[string]bool
 	// paused is what was last acknowledged; nil where a call was cut short since.
@@ -24,7 +23,7 @@ type ledger struct {
 
 func newLedger() *ledger {
 	no := false
-	return &ledger{filed: map[string]string{}, planned: map[string]bool{}, asked: map[string]bool{}, answered: map[string]string{},
+	return &ledger{filed: map[string]string{}, planned: map[string]bool{}, asked: map[string]string{}, answered: map[string]string{},
 		retried: map[string]bool{}, cancelled: map[string]bool{}, resolved: map[string]bool{}, paused: &no}
 }
 

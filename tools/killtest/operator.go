@@ -148,8 +148,11 @@ func (o *operator) look(ctx context.Context) error {
 	return nil
 }
 
-// note remembers a filing whose outcome is not known.
+// note remembers a filing whose outcome is not known, and does what a refusal asks for.
 func (o *operator) note(a act, c *call) {
+	if !c.done() {
+		o.p.removeLock(c.err)
+	}
 	if a.title == "" {
 		return
 	}
@@ -163,8 +166,8 @@ func (o *operator) note(a act, c *call) {
 func (o *operator) due(doc *statusDoc, pic *picture) []act {
 	var acts []act
 	for _, id := range sorted(doc.Permissions) {
-		if doc.Permissions[id].Status == "pending" {
-			acts = append(acts, answer(id, "ok"))
+		if p := doc.Permissions[id]; p.Status == "pending" {
+			acts = append(acts, answer(p, "ok"))
 		}
 	}
 	if doc.Paused {
@@ -226,15 +229,22 @@ func (o *operator) applied(a assignment) []act {
 	if len(acts) > 0 {
 		o.tried[key]++
 	}
-	if m := namedLock.FindStringSubmatch(a.Remedy); m != nil && strings.HasPrefix(m[1], o.p.folder) {
-		if err := os.Remove(m[1]); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			o.p.found(stuck, "task %s: the remedy %q cannot be applied: %v", a.TaskID, a.Remedy, err)
-		}
-	}
+	o.p.removeLock(a.Remedy)
 	for _, command := range unknown {
 		o.p.found(stuck, "task %s (%s: %s) names a remedy that this operator does not know: %q", a.TaskID, a.Reason, a.What, command)
 	}
 	return acts
+}
+
+// removeLock removes the lock of git's that a remedy tells to remove. No git of the user's runs here.
+func (p *project) removeLock(remedy string) {
+	m := namedLock.FindStringSubmatch(remedy)
+	if m == nil || !strings.HasPrefix(m[1], p.folder+"/") {
+		return
+	}
+	if err := os.Remove(m[1]); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		p.found(stuck, "the remedy %q cannot be applied: %v", remedy, err)
+	}
 }
 
 // calls are the operator's calls that a round can be about.
@@ -274,8 +284,8 @@ func (o *operator) fitting(name string, doc *statusDoc, pic *picture) (fit []act
 		return []act{{args: []string{"run", "status", "--json"}}}
 	case "answer":
 		for _, id := range sorted(doc.Permissions) {
-			if doc.Permissions[id].Status == "pending" {
-				fit = append(fit, answer(id, "ok"))
+			if p := doc.Permissions[id]; p.Status == "pending" {
+				fit = append(fit, answer(p, "ok"))
 			}
 		}
 	case "cancel":

@@ -32,6 +32,10 @@ type picture struct {
 	started, ended map[string]int
 	// traces are what the agents saw.
 	traces []traceLine
+	// live are the marks of the agents and commands that live: run, or run/request.
+	live []string
+	// doctor is what the product found about itself, empty for nothing.
+	doctor string
 	status statusDoc
 }
 
@@ -103,6 +107,14 @@ func (r resultRow) open() bool { return r.Status == "received" || r.Status == "a
 type commandRow struct {
 	ID, Status, Reason string
 	RunID              string `json:"run_id"`
+}
+
+func (c commandRow) open() bool {
+	switch c.Status {
+	case "queued", "starting", "running":
+		return true
+	}
+	return false
 }
 
 type assignment struct {

@@ -31,7 +31,11 @@ const (
 	// stopKill is SIGSTOP and then SIGKILL to the daemon: the target's own, or the daemon above the
 	// stopped keeper, which then cannot do its work.
 	stopKill blow = "STOP, daemon KILL"
+	// termKill is SIGTERM to the daemon, and SIGKILL while it ends in good order.
+	termKill blow = "TERM, KILL"
 )
+
+var blows = []blow{kill, stop, stopKill, termKill}
 
 // Events that a moment can wait for; each is seen in the file system, from outside.
 const (
@@ -65,11 +69,14 @@ type plan struct {
 	// pick chooses among several targets.
 	pick int
 	// call is the operator's call that a round with a call makes, whose moment is counted from its
-	// start; empty in other rounds.
+	// start; empty in other rounds. A round whose target is a call and that makes none hits one of an
+	// agent's.
 	call string
 	// offline makes one call of the operator's in the gap between a daemon's death and the next one,
 	// which then recovers in process. Where the call is the target it is hit there.
 	offline bool
+	// again kills the next daemon too, so long after its start: in the middle of its recovery. 0 for not.
+	again time.Duration
 }
 
 func (p plan) String() string {
@@ -79,6 +86,9 @@ func (p plan) String() string {
 	}
 	if p.offline {
 		text += " without daemon"
+	}
+	if p.again > 0 {
+		text += fmt.Sprintf(", again after %dms", p.again.Milliseconds())
 	}
 	if p.when.event != atOnce {
 		text += fmt.Sprintf(" at %s %d", p.when.event, p.when.nth)
@@ -121,9 +131,16 @@ func draw(seed uint64, round int) plan {
 		p.blow = stopKill
 	case n < 28:
 		p.blow = stop
+	case n < 36 && p.target == theDaemon:
+		p.blow = termKill
 	}
 	p.when = drawMoment(r, p.target)
+	if p.blow != stop && r.IntN(4) == 0 {
+		p.again = milliseconds(r, 1, 90)
+	}
 	switch {
+	case p.target == aCall && r.IntN(3) == 0: // an agent's own
+		p.when = moment{event: agentSpoke, nth: 1 + r.IntN(20), delay: milliseconds(r, 0, 20)}
 	case p.target == aCall:
 		p.call = calls[r.IntN(len(calls))]
 		p.offline = r.IntN(4) == 0
@@ -175,8 +192,8 @@ type projectPlan struct {
 	// open is how many unfinished tasks the operator keeps in it.
 	open int
 	// asks and spawns say, for the nth start of an agent, whether it asks the operator a question
-	// instead of doing its work, and whether it leaves a child.
-	asks, spawns []bool
+	// instead of doing its work, and whether it leaves a child; deaf, whether that ignores SIGTERM.
+	asks, spawns, deaf []bool
 }
 
 // scriptedStarts is for how many starts of an agent something is drawn; later ones just work.
@@ -188,6 +205,7 @@ func drawProject(seed uint64, first int) projectPlan {
 	for range scriptedStarts {
 		p.asks = append(p.asks, r.IntN(12) == 0)
 		p.spawns = append(p.spawns, r.IntN(3) == 0)
+		p.deaf = append(p.deaf, r.IntN(3) == 0)
 	}
 	return p
 }

@@ -37,8 +37,13 @@ func TestABatchReachesEverything(t *testing.T) {
 			p := draw(seed, n)
 			seen[fmt.Sprintf("%s %s", p.blow, p.target)]++
 			seen["at "+p.when.event]++
-			if p.target == aCall {
+			if p.target == aCall && p.call == "" {
+				seen["an agent's call"]++
+			} else if p.target == aCall {
 				seen["call "+p.call]++
+			}
+			if p.again > 0 {
+				seen["again"]++
 			}
 			if p.offline {
 				seen["offline "+string(p.target)]++
@@ -51,12 +56,14 @@ func TestABatchReachesEverything(t *testing.T) {
 		for _, who := range targets {
 			wanted = append(wanted, "KILL "+string(who), "STOP+CONT "+string(who))
 		}
-		wanted = append(wanted, "STOP, daemon KILL daemon", "STOP, daemon KILL keeper", "offline daemon", "offline cli")
+		wanted = append(wanted, "STOP, daemon KILL daemon", "STOP, daemon KILL keeper", "TERM, KILL daemon", "again", "an agent's call", "offline daemon", "offline cli")
 		for _, event := range []string{atOnce, storeGrew, journalGrew, taskMoved, agentSpoke, commandRan, gitMoved} {
 			wanted = append(wanted, "at "+event)
 		}
 		for _, call := range calls {
-			wanted = append(wanted, "call "+call)
+			if seen["call "+call] == 0 {
+				t.Errorf("seed %d: the call %s never comes", seed, call)
+			}
 		}
 		for _, what := range wanted {
 			if seen[what] < 3 {

@@ -116,6 +116,27 @@ func belongs(pid int, folder string) bool {
 	return err == nil && strings.HasPrefix(cwd+"/", folder+"/")
 }
 
+// livingMarks are the marks of all agents and commands of a project that live, each once.
+func livingMarks(folder string) []string {
+	seen := map[string]bool{}
+	for pid, p := range allProcesses() {
+		// A keeper has its tree's mark, and goes a moment after it.
+		if p.zombie() || p.name == keeperName || !belongs(pid, folder) {
+			continue
+		}
+		if mark, ok := variable(environ(pid), "GREATMINDS_MARK"); ok && isMark(mark) {
+			seen[mark] = true
+		}
+	}
+	return sorted(seen)
+}
+
+// isMark tells the marks of agents and commands from those of tools.
+func isMark(mark string) bool {
+	run, _, _ := strings.Cut(mark, "/")
+	return len(run) == 32 && strings.Trim(run, "0123456789abcdef") == ""
+}
+
 // pin holds on to one process: a pid that is used again is another one.
 type pin struct {
 	fd int

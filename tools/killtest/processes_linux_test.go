@@ -80,3 +80,13 @@ func TestOnlyStrangersOfTheProjectCount(t *testing.T) {
 		t.Errorf("found %v after its end", found)
 	}
 }
+
+// Marks of agents and commands are runs and requests; those of tools are something else.
+func TestMarksOfAgentsAndCommands(t *testing.T) {
+	run := strings.Repeat("0af9", 8)
+	for mark, want := range map[string]bool{run: true, run + "/check-1": true, "": false, "tool": false, run + "0": false, "x/" + run: false} {
+		if isMark(mark) != want {
+			t.Errorf("%q: got %v", mark, !want)
+		}
+	}
+}

@@ -27,6 +27,8 @@ type project struct {
 	ledger *ledger
 	watch  *watch
 	daemon *daemon
+	// settled are runs that were seen to be over.
+	settled map[string]shown
 	// doctor says that the program under test can examine a project by itself.
 	doctor bool
 	// slowest is the longest that something below a dead daemon took to end.
@@ -53,7 +55,7 @@ func (p *project) isSound() bool {
 
 // newProject makes a repository, sets it up and writes the agents' scripts.
 func newProject(ctx context.Context, built binaries, parent string, drawn projectPlan) (*project, error) {
-	p := &project{built: built, drawn: drawn, folder: filepath.Join(parent, fmt.Sprintf("round-%d", drawn.first)), ledger: newLedger()}
+	p := &project{built: built, drawn: drawn, folder: filepath.Join(parent, fmt.Sprintf("round-%d", drawn.first)), ledger: newLedger(), settled: map[string]shown{}}
 	p.dir = filepath.Join(p.folder, "project")
 	if err := os.MkdirAll(p.dir, 0o755); err != nil {
 		return nil, err

@@ -78,7 +78,7 @@ func (p *project) round(ctx context.Context, op *operator, pl plan) (hit, error)
 				return h, err
 			}
 		}
-		if err := p.startDaemon(ctx); err != nil {
+		if err := p.restart(ctx, pl); err != nil {
 			return h, err
 		}
 	}
@@ -93,7 +93,19 @@ func (p *project) round(ctx context.Context, op *operator, pl plan) (hit, error)
 	if !p.isSound() {
 		return h, nil
 	}
-	return h, p.check(ctx, false)
+	return h, p.check(ctx, false, pl.round%3 == 0)
+}
+
+// restart starts the next daemon. Where the round says so it is killed on its way, and one more is started.
+func (p *project) restart(ctx context.Context, pl plan) error {
+	if pl.again > 0 {
+		if err := p.beginDaemon(); err != nil {
+			return err
+		}
+		pause(ctx, pl.again)
+		p.kill(pl.blow == stopKill && pl.target == aKeeper)
+	}
+	return p.startDaemon(ctx)
 }
 
 // offline makes a call while no daemon runs.
@@ -113,12 +125,17 @@ func (p *project) offline(ctx context.Context, op *operator, pl plan) error {
 // that is not written yet, a checkout that a merge is being brought into.
 const settleLimit = 8 * time.Second
 
-// check takes pictures until one is sound. What stays is found.
-func (p *project) check(ctx context.Context, final bool) error {
+// check takes pictures until one is sound. What stays is found. Examined has the product look at itself too.
+func (p *project) check(ctx context.Context, final, examined bool) error {
 	for limit := time.Now().Add(settleLimit); ; {
-		pic, err := p.take(ctx)
+		pic, err := p.take(ctx, final)
 		if err != nil {
 			return err
+		}
+		if examined {
+			if err := p.examine(ctx, pic); err != nil {
+				return err
+			}
 		}
 		p.tasks, p.merges = len(pic.queues), len(pic.merges)
 		findings := judge(pic, p.ledger, final)
@@ -137,8 +154,8 @@ func (p *project) check(ctx context.Context, final bool) error {
 
 // take takes a picture. Files come first and the status last: what the status acknowledges later than
 // the files show is no contradiction, the other way round would be.
-func (p *project) take(ctx context.Context) (*picture, error) {
-	pic := &picture{}
+func (p *project) take(ctx context.Context, final bool) (*picture, error) {
+	pic := &picture{live: livingMarks(p.folder)}
 	if err := pic.readFiles(p.folder, p.dir); err != nil {
 		return nil, err
 	}
@@ -153,7 +170,7 @@ func (p *project) take(ctx context.Context) (*picture, error) {
 		return pic, nil // the call was judged
 	}
 	pic.status = *doc
-	return pic, p.takeMissing(ctx, pic)
+	return pic, p.takeMissing(ctx, pic, final)
 }
 
 // takeGit asks git, in three looks at once.
@@ -197,13 +214,12 @@ func (p *project) finish(ctx context.Context, op *operator) error {
 	if op.fault != nil || !ok {
 		return op.fault
 	}
-	p.examine(ctx)
 	p.stopDaemon()
 	p.judgeDaemon(false)
 	if !p.isSound() {
 		return nil
 	}
-	return p.check(ctx, true)
+	return p.check(ctx, true, true)
 }
 
 // drainLimit is how long a project may stand still before its end.
@@ -211,10 +227,12 @@ const drainLimit = 40 * time.Second
 
 // drain waits until every task is verified.
 func (p *project) drain(ctx context.Context, op *operator) (bool, error) {
-	seen, _ := p.watch.count(journalGrew)
+	seen, _ := p.watch.count(taskMoved)
 	limit := time.Now().Add(drainLimit)
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
 	for p.isSound() && ctx.Err() == nil {
-		now, changed := p.watch.count(journalGrew)
+		now, changed := p.watch.count(taskMoved)
 		var pic picture
 		if err := pic.readQueues(filepath.Join(p.dir, ".greatminds")); err != nil {
 			return false, err
@@ -237,7 +255,7 @@ func (p *project) drain(ctx context.Context, op *operator) (bool, error) {
 		case <-op.ended:
 			return false, op.fault
 		case <-ctx.Done():
-		case <-time.NewTimer(lookEvery).C:
+		case <-tick.C:
 		}
 	}
 	return false, ctx.Err()

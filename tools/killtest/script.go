@@ -26,7 +26,11 @@ func agentScript(stage, base string, p projectPlan, now time.Time) ([]byte, erro
 	for i := range scriptedStarts {
 		steps := []any{step{"handshake": step{"sessionId": "session-${launch}"}}, step{"prompt": "p"}}
 		if p.spawns[i] {
-			steps = append(steps, step{"spawn": step{"name": "child-${launch}", "setsid": true}})
+			child := step{"name": "child-${launch}", "setsid": true}
+			if p.deaf[i] {
+				child["ignore_signals"] = []any{"TERM"}
+			}
+			steps = append(steps, step{"spawn": child})
 		}
 		if stage == "developer" && p.asks[i] {
 			steps = append(steps, submit("needs_input", step{"question": "Which of the two is meant?"}))

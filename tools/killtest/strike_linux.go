@@ -143,9 +143,13 @@ func (p *project) strikeProcess(ctx context.Context, pl plan) (hit, error) {
 
 func (p *project) strikeDaemon(ctx context.Context, pl plan) hit {
 	h := hit{target: theDaemon, blow: pl.blow}
-	if pl.blow != kill {
+	switch pl.blow {
+	case stop, stopKill:
 		p.daemon.signal(unix.SIGSTOP)
 		pause(ctx, pl.hold)
+	case termKill:
+		p.daemon.signal(unix.SIGTERM)
+		pause(ctx, pl.hold/3)
 	}
 	if pl.blow == stop {
 		p.daemon.signal(unix.SIGCONT)

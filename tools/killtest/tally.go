@@ -61,7 +61,7 @@ func (t *tally) print(out io.Writer) {
 	fmt.Fprintf(out, "seed %d: %d rounds in %d projects, %.1f s\n", t.o.seed, t.rounds, t.projects, time.Since(t.began).Seconds())
 	for _, who := range targets {
 		fmt.Fprintf(out, "  signals to %-8s", who)
-		for _, b := range []blow{kill, stop, stopKill} {
+		for _, b := range blows {
 			if n := t.signals[who][b]; n > 0 {
 				fmt.Fprintf(out, "  %s %d", b, n)
 			}
