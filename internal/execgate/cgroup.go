@@ -6,10 +6,13 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"greatminds/internal/execgate/proc"
 )
 
 // delegatedCgroup is the folder below which groups may be made, or "". A group of its own for each
@@ -63,4 +66,36 @@ func groupOf(mark string) string {
 	}
 	sum := sha256.Sum256([]byte(mark))
 	return filepath.Join(parent, "greatminds-"+hex.EncodeToString(sum[:8]))
+}
+
+// grouped pins the members of a launch's cgroup and hands each to found at once: those that left no other
+// trace are found so, and an empty group is the proof that none is left. "" has no members.
+func grouped(dir string, found func(proc.Pin)) []proc.Pin {
+	if dir == "" {
+		return nil
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	if err != nil {
+		return nil // no such group
+	}
+	var pins []proc.Pin
+	for field := range bytes.FieldsSeq(data) {
+		pid, err := strconv.Atoi(string(field))
+		if err != nil || pid == 0 { // 0 is a process outside of our namespace
+			continue
+		}
+		pin, err := proc.PinPID(pid)
+		if err != nil {
+			continue
+		}
+		// Read under the pin: the pid may have been given to another process since.
+		line, err := os.ReadFile("/proc/" + string(field) + "/cgroup")
+		if err != nil || !bytes.Contains(line, []byte("/"+filepath.Base(dir)+"\n")) || !proc.Alive(pin.FD) {
+			proc.CloseFD(pin.FD)
+			continue
+		}
+		found(pin)
+		pins = append(pins, pin)
+	}
+	return pins
 }

@@ -246,7 +246,14 @@ type helper struct {
 
 func startHelper(t testing.TB, role string, env ...string) *helper {
 	t.Helper()
+	return startHelperAs(t, nil, role, env...)
+}
+
+// startHelperAs starts it with attributes.
+func startHelperAs(t testing.TB, attr *syscall.SysProcAttr, role string, env ...string) *helper {
+	t.Helper()
 	cmd := exec.Command("/proc/self/exe")
+	cmd.SysProcAttr = attr
 	cmd.Env = append([]string{path, roleVariable + "=" + role}, env...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()

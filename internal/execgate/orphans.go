@@ -44,7 +44,7 @@ func endOrphans(p Process, mark, group string, kill time.Duration) (Ending, erro
 		if p.PID == 0 {
 			err = nil // a tool has no record
 		}
-		return withDescendants(pins, mark, found), err
+		return withDescendants(append(pins, grouped(group, found)...), mark, found), err
 	}
 	defer keep.RemoveGroup(group)
 	return endPins(search, p.PID, deadline, func() {

@@ -40,13 +40,15 @@ func EndRecorded(ctx context.Context, p Process, mark string, g Grace) (Ending, 
 	if err := awaitKeepers(ctx, p); err != nil {
 		return Ending{}, err
 	}
-	find := func(found func(proc.Pin)) ([]proc.Pin, error) { return recordedTree(p, mark, found) }
+	group := groupOf(mark)
+	defer keep.RemoveGroup(group)
+	find := func(found func(proc.Pin)) ([]proc.Pin, error) { return recordedTree(p, mark, group, found) }
 	signalled, err := politely(ctx, find, g.Term)
 	if err != nil {
 		return Ending{}, err
 	}
 	e, err := endPins(find, p.PID, time.Now().Add(g.Kill), func() {
-		keep.KillGroup(groupOf(mark))
+		keep.KillGroup(group)
 		family.reap()
 	})
 	e.How, e.Took = HowGone, time.Since(begun)
@@ -86,7 +88,7 @@ func awaitKeepers(ctx context.Context, p Process) error {
 // recordedTree pins what lives of a record. Keeper and warden come last, in this order: while one
 // lives, even stopped, it is the parent of every orphan of the tree, so that killing it first would
 // lose the descent.
-func recordedTree(p Process, mark string, found func(proc.Pin)) ([]proc.Pin, error) {
+func recordedTree(p Process, mark, group string, found func(proc.Pin)) ([]proc.Pin, error) {
 	var roots []proc.Pin
 	var faults []error
 	for _, record := range recordsOf(p) {
@@ -97,7 +99,7 @@ func recordedTree(p Process, mark string, found func(proc.Pin)) ([]proc.Pin, err
 		faults = append(faults, err)
 	}
 	keepers := recordsOf(p)[1:]
-	all := withDescendants(roots, mark, func(pin proc.Pin) {
+	all := withDescendants(append(roots, grouped(group, found)...), mark, func(pin proc.Pin) {
 		if !slices.ContainsFunc(keepers, func(k Process) bool { return k.PID == pin.Stat.PID }) {
 			found(pin)
 		}

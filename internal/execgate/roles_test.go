@@ -23,6 +23,8 @@ func playRole(role string) int {
 		return playDaemon(argument, true)
 	case "daemon-at-gate":
 		return playDaemon(argument, false)
+	case "recover":
+		return playRecover()
 	case "daemon-of-tool":
 		return playToolDaemon(argument)
 	case "connect":
@@ -63,6 +65,20 @@ func playDaemon(script string, open bool) int {
 	if _, err := c.Stop(ctx, execgate.Grace{Kill: time.Second}); err != nil {
 		return fail(err)
 	}
+	return 0
+}
+
+// playRecover reads a record and ends what is left of it, as the next daemon does.
+func playRecover() int {
+	var p execgate.Process
+	if err := json.NewDecoder(os.Stdin).Decode(&p); err != nil {
+		return fail(err)
+	}
+	e, err := execgate.EndRecorded(context.Background(), p, os.Getenv("TEST_MARK"), execgate.Grace{})
+	if err != nil {
+		return fail(err)
+	}
+	fmt.Println(e.How)
 	return 0
 }
 
