@@ -29,54 +29,70 @@ type lease struct {
 
 // takeLease takes both locks, in this order, and keeps them until release.
 //
-// who is empty for a daemon and holderCLI for one operation. A lease held by a CLI is waited
-// for; one held by a daemon is refused at once, with its pid.
+// who is empty for a daemon and holderCLI for one operation. A lease held by a command, ours or the
+// original's, is waited for; one held by a daemon is refused at once, with its pid.
 func takeLease(ctx context.Context, p contract.Project, who string) (*lease, error) {
-	holder := strings.TrimSpace(fmt.Sprintf("%d %s", os.Getpid(), who)) + "\n"
-	path := filepath.Join(p.StoreDir(), "supervisor.lock")
-	first, err := durable.TryLock(path, holder)
-	var held *durable.Held
-	if errors.As(err, &held) && strings.Contains(held.Holder, holderCLI) {
-		wait, cancel := context.WithTimeout(ctx, cliWait)
-		defer cancel()
-		first, err = durable.Lock(wait, path, holder)
-	}
+	text := strings.TrimSpace(fmt.Sprintf("%d %s", os.Getpid(), who)) + "\n"
+	first, err := takeLock(ctx, filepath.Join(p.StoreDir(), "supervisor.lock"), text, holder.passing)
 	if err != nil {
 		return nil, leaseRefusal(p, err)
 	}
-	second, err := durable.TryLock(filepath.Join(p.StoreDir(), "store.lock"), holder)
-	if errors.As(err, &held) {
-		// The original's commands hold it only for one commit.
-		wait, cancel := context.WithTimeout(ctx, cliWait)
-		defer cancel()
-		second, err = durable.Lock(wait, filepath.Join(p.StoreDir(), "store.lock"), holder)
-	}
+	// Whoever does not hold the first one holds the second for one commit.
+	second, err := takeLock(ctx, filepath.Join(p.StoreDir(), "store.lock"), text, func(holder) bool { return true })
 	if err != nil {
 		return nil, errors.Join(leaseRefusal(p, err), first.Unlock())
 	}
 	return &lease{supervisor: first, store: second}, nil
 }
 
+// takeLock takes one lock, and waits for those who let go of it soon.
+func takeLock(ctx context.Context, path, text string, wait func(holder) bool) (*durable.FileLock, error) {
+	l, err := durable.TryLock(path, text)
+	var held *durable.Held
+	switch {
+	case !errors.As(err, &held):
+		return l, err
+	case !wait(holderOf(held)):
+		// Who held it may have let go while we looked who it was.
+		return durable.TryLock(path, text)
+	}
+	ctx, cancel := context.WithTimeout(ctx, cliWait)
+	defer cancel()
+	return durable.Lock(ctx, path, text)
+}
+
+// passing tells whether a holder of the lease soon lets go of it: a command that said so, or one of
+// the original's.
+func (h holder) passing() bool { return h.cli || h.original() && !h.daemon() }
+
 func (l *lease) release() error {
 	return errors.Join(l.store.Unlock(), l.supervisor.Unlock())
 }
 
+// leaseRefusal says who holds the lease. The holder of the text may be another one by now.
 func leaseRefusal(p contract.Project, err error) error {
 	var held *durable.Held
-	if _, told := refusal.Find(err); told {
+	if !errors.As(err, &held) {
 		return err
 	}
-	if !errors.As(err, &held) {
-		return &refusal.Refusal{Code: refusal.CodeStoreWrite, Err: err, What: fmt.Sprintf("the lease of %s cannot be taken: %v", p.Root, err),
-			Remedy: "mend the path, its permissions or the disk, then try again; nothing was changed"}
-	}
-	pid := strings.TrimSpace(held.Holder)
-	if strings.Contains(held.Holder, holderCLI) {
+	h := holderOf(held)
+	err = errors.Join(&durable.Held{Path: held.Path, Holder: held.Holder, PID: h.pid}, err)
+	switch {
+	case h.original():
+		// Nobody answers for it, so that nothing is gained by waiting: the error is no Held.
+		return refusal.New(refusal.CodeOriginalRunning,
+			fmt.Sprintf("stop it with its own `greatminds daemon stop`, or with `kill %d`, and try again", h.pid),
+			"the original greatminds (%s) is at work on %s", h, p.Root)
+	case h.cli:
 		return &refusal.Refusal{Code: refusal.CodeLeaseBusy, Err: err,
-			What:   fmt.Sprintf("another command (pid %s) is still at work on %s", pid, p.Root),
+			What:   fmt.Sprintf("another command (%s) is still at work on %s", h, p.Root),
 			Remedy: "try again when it has ended"}
+	case h.ours:
+		return &refusal.Refusal{Code: refusal.CodeDaemonRunning, Err: err,
+			What:   fmt.Sprintf("a daemon already supervises %s (%s)", p.Root, h),
+			Remedy: "use it with `greatminds run status`, or stop it first (SIGTERM to that pid)"}
 	}
-	return &refusal.Refusal{Code: refusal.CodeDaemonRunning, Err: err,
-		What:   fmt.Sprintf("a daemon already supervises %s (pid %s)", p.Root, pid),
-		Remedy: "use it with `greatminds run status`, or stop it first (SIGTERM to that pid)"}
+	return &refusal.Refusal{Code: refusal.CodeLeaseBusy, Err: err,
+		What:   fmt.Sprintf("another process (%s) holds %s", h, held.Path),
+		Remedy: "look at that process; the lock ends with it, and the file must stay"}
 }

@@ -6,6 +6,8 @@ const (
 	CodeDaemonRunning Code = "daemon_running"
 	// CodeLeaseBusy is a lease that another process holds and does not give up in time.
 	CodeLeaseBusy Code = "lease_busy"
+	// CodeOriginalRunning is the Python original at work in the project.
+	CodeOriginalRunning Code = "original_running"
 	// CodeLaunch is an executable that cannot be started.
 	CodeLaunch Code = "launch_failed"
 	// CodePromptTooLarge is a first prompt beyond the binding's max_prompt_bytes.
@@ -22,6 +24,7 @@ func init() {
 	register([]Entry{
 		{CodeDaemonRunning, Storage, "another daemon already supervises the project"},
 		{CodeLeaseBusy, Storage, "another process holds the project's lease"},
+		{CodeOriginalRunning, Storage, "the Python original works in the project"},
 		{CodeLaunch, Failed, "an agent's executable cannot be started"},
 		{CodePromptTooLarge, Invalid, "a prompt is larger than the binding allows"},
 		{CodeProcessUnknown, Storage, "the fate of a recorded process cannot be told"},
