@@ -19,6 +19,7 @@
 //	journal.jsonl          what came after it; not there at rest
 //	journal-tail-G-N.jsonl a tail of the journal of generation G, from byte N on, that was
 //	                       never acknowledged and was set aside at a start
+//	history/               finished work, see below
 //	contracts/KIND-SHA.json pinned documents, never changed
 //	state-base.json        a second name of the snapshot that the journal goes on from
 //	original-state-SHA.json, operations/RESULT.json
@@ -36,10 +37,11 @@
 //	operations (applications of results), requests                 ours, from the first use on
 //	store                                                          ours
 //
-// with store = {checksum, format: "greatminds-go", generation, last_sequence}. The checksum is
-// the SHA-256 of the whole file in which the checksum's own 64 hex digits are zeros; generation
-// counts snapshots from 1; last_sequence is the last transaction in the file. Members that this
-// version does not know are kept, at the top and in every entity. A greater version is refused.
+// with store = {checksum, format: "greatminds-go", generation, history, last_sequence}. The checksum
+// is the SHA-256 of the whole file in which the checksum's own 64 hex digits are zeros; generation
+// counts snapshots from 1; history is there from the first roll-over on; last_sequence is the last
+// transaction in the file. Members that this version does not know are kept, at the top and in every
+// entity. A greater version is refused.
 //
 // # Journal
 //
@@ -58,9 +60,9 @@
 //	first,last the sequences of its transactions
 //
 // The kinds are the snapshot's sections, and besides: top (project_id, paused, event_retention,
-// maintenance_findings), event_receipts and input_reservations. The last two are members of
-// their run in the snapshot, and entities of their own, RUN/ID, in the journal: a list that
-// grows does not rewrite its run.
+// maintenance_findings, history_totals), event_receipts and input_reservations. The last two are
+// members of their run in the snapshot, and entities of their own, RUN/ID, in the journal: a list
+// that grows does not rewrite its run.
 //
 // A snapshot of generation G+1 holds everything that was acknowledged in the journal of
 // generation G. So a journal whose generation is below the snapshot's is void, and may hold
@@ -69,7 +71,8 @@
 //
 // # Damage
 //
-// One group is on the disk before the next is written. A line that does not check, with no
+// The documentation of internal/durable has the bytes of both formats, and a table of what each kind
+// of damage does. In short: one group is on the disk before the next is written. A line that does not check, with no
 // line behind it that does, is therefore a group that was never acknowledged: it and all
 // behind it is set aside. With a good line behind it, it is damage, and refused.
 //
@@ -92,8 +95,60 @@
 // Records of operations are spelled otherwise by the original: times as text, places as
 // QUEUE/FILE.
 //
-// # Finished runs
+// # Finished work
 //
-// They will leave for history segments; the member store will then hold the segments' extents,
-// and View's look-ups by id will go on there. Until then everything is hot.
+// Work that is over leaves the hot state, so that a commit, a start and a status cost the same
+// however much was ever done. A bundle leaves together: a finished run with its lists, result,
+// commands, permission requests and the application of its result, when nothing of it is open; one
+// finished maintenance operation; or one receipt of a request. What stays: the newest 50 finished
+// runs, the newest run of each binding and account, what the verdict about an account rests on
+// (AccountRuns), the newest 50 operations and 200 receipts. It happens only with a snapshot, a
+// roll-over, and when at least 50 bundles leave:
+//
+//	1  the bundles are appended to segments, and synced
+//	2  an index file of them is created
+//	3  the snapshot without them, which lists segments and indexes, replaces state.json
+//	4  index files that the new one has taken in are removed
+//
+// Before step 3 nothing of 1 and 2 counts; with it all of it does. What a crash leaves of 1, 2 and 4
+// is cut off or removed at the next start. A failure is no more than a roll-over that comes later:
+// the snapshot is written without it, or the journal goes on.
+//
+// Segments are history/runs-NNNNNN.jsonl, of about 8 MiB. They only grow. Each is a header and then
+// one line for each bundle, sealed like a line of the journal, with the members
+//
+//	header  format ("greatminds-go history"), number, project_id
+//	bundle  changes, as in the journal: {KIND: {KEY: whole value}}
+//
+// Indexes are history/index-NNNNNN.idx. They never change; a roll-over adds one, which takes in those
+// before it that are not twice as large, so that their number is logarithmic. Each says for the
+// keys of its bundles (run, result, command, permission, operation, task, session and request, each
+// KIND NUL ID) in which line they are, and for its finished runs when they ended. An index file is a
+// row of blocks of 4096 bytes, numbers in little endian:
+//
+//	block     bytes       content
+//	each      4092..4095  CRC-32C (Castagnoli) of bytes 0..4091 and of the block's number as 8 bytes
+//	0         0..7        "GMINDEX1"
+//	          8..15       the number of key entries, K
+//	          16..23      the number of end entries, E
+//	          24..55      the SHA-256 of all blocks after this one
+//	1 ..      20 a piece  ceil(K/204) blocks of key entries, 204 in each, ascending
+//	                      0..7 hash, 8..11 segment, 12..15 offset, 16..19 length of the line
+//	then      28 a piece  ceil(E/146) blocks of end entries, 146 in each, the latest end first
+//	                      0..7 end, 8..15 hash, 16..27 segment, offset, length
+//
+// What is left of a block is zeros. A hash is the first 8 bytes of the SHA-256 of a key; equal hashes
+// of different keys are told apart by the line itself, whose checksum is verified at each read. An
+// end is in microseconds of the Unix epoch, and its hash that of the run's key.
+//
+// The snapshot's store.history lists both: segments (name, valid length), indexes (name, keys, ends,
+// sha256, as in the header), oldest first, and totals, the number of runs that are there and not
+// in the snapshot, by state.
+//
+// Look-ups go on there where the hot state has nothing; what is hot wins. A transaction that changes
+// something of a bundle brings all of it back first, in its own line of the journal; at some later
+// roll-over it leaves again, and the newest line counts. So do transactions that were built on a
+// bundle while it left. A look-up that meets damage has no answer: it is never "not there". The
+// transaction is refused with code history_unreadable; a reader asks HistoryFault. RebuildIndex makes
+// the index again from the segments, on request and never at a start.
 package runstore

@@ -102,7 +102,7 @@ func (s *Store) recover(f *files, r *replayed) error {
 			return err
 		}
 	}
-	if err := s.tidyHistory(); err != nil {
+	if err := s.tidyHistory(r.fits); err != nil {
 		s.log.Warn("the history's folder was not tidied, the next start tries again", slog.Any("err", err))
 	}
 	if f.journal == nil {

@@ -50,7 +50,7 @@ func RebuildIndex(o Options) (lines int, err error) {
 	}
 	s := &Store{o: o, log: o.Log}
 	s.durable.Store(newView(&hot{history: openHistory(o.Dir, listed)}))
-	if err := s.tidyHistory(); err != nil {
+	if err := s.tidyHistory(snap.fits); err != nil {
 		return 0, notKept(err)
 	}
 	old := listed.Indexes

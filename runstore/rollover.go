@@ -305,8 +305,9 @@ func (r *rollOver) rebase(tip *hot, g *group) *hot {
 }
 
 // tidyHistory makes the folder what the snapshot says: it cuts off bytes beyond the extents, and
-// removes files that are not listed. They come from roll-overs that no snapshot has made valid.
-func (s *Store) tidyHistory() error {
+// removes files that are not listed. They come from roll-overs that no snapshot has made valid. Of
+// a snapshot that somebody else has written only the numbers of the files are taken.
+func (s *Store) tidyHistory(ours bool) error {
 	h := s.View().h.history
 	s.disk.nextSegment, s.disk.nextIndex = 1, 1
 	entries, err := os.ReadDir(s.path(historyName))
@@ -326,6 +327,7 @@ func (s *Store) tidyHistory() error {
 		path := filepath.Join(s.path(historyName), e.Name())
 		var failed error
 		switch {
+		case !ours:
 		case !known:
 			failed = s.o.Disk.Remove(path)
 		case length > 0:

@@ -1,37 +1,3 @@
-// Package durable is the one door through which durable bytes reach the disk.
-//
-// A Disk offers complete files (Replace, Create), moves, removals, folders, append logs and
-// kernel locks. What holds when a call returns nil: the change is on the disk, its folder
-// entry included, as far as fsync and fdatasync tell the truth. What holds when it returns an
-// error: the change is not in effect, unless the error is ErrUncertain or ErrPoisoned, in
-// which case it may be. What holds after a crash at any moment: each file is whole, either as
-// before or as after, but for the tail of a Log and for stray temporary files.
-//
-// The steps of each call, in order, one Step each:
-//
-//	Replace   create ".BASE.RANDOM.tmp" beside the file, write, sync, rename over it, syncdir
-//	Create    the same with a move (RENAME_NOREPLACE) in place of the rename
-//	Rename    move (RENAME_NOREPLACE), syncdir of the new folder, syncdir of the old one
-//	Link      link to ".BASE.RANDOM.tmp", rename over; not synced
-//	Remove    unlink, syncdir
-//	Discard   unlink; not synced
-//	MkdirAll  mkdir, syncdir of the parent; for each missing folder from the top
-//	Settle    sync of the file, syncdir
-//	SyncDir   syncdir
-//	OpenLog   nothing where the file exists, else create, syncdir
-//	Append    write at the end, sync; after a failed write: truncate to the old length, sync
-//	Truncate  truncate, sync
-//	Step      the named step itself
-//
-// Link unlinks its temporary name where the file had the other name already.
-// After a failed step before the rename or move the temporary file is unlinked, a step too.
-// A temporary file of a crashed process stays; nobody reads it, its name is unique.
-//
-// Every step that changes what a crash could leave is shown to a Seam before and after it, so
-// that a test can stop, fail or shorten any of them. Reads and locks are no steps: a lock is
-// state of the kernel, gone with its process, and the text in its file is only a hint.
-//
-// A file is created with exactly the permission bits asked for, whatever the umask says.
 package durable
 
 import (
