@@ -30,6 +30,7 @@ func fillOurs(ctx context.Context, p project, n int) (err error) {
 					return err
 				}
 			}
+			tx.Observe(nil) // as a daemon does: the tasks have left their queues
 			return nil
 		})
 		if err != nil {
