@@ -71,7 +71,7 @@ func (f folding) options(dir string, fd *faultdisk.FaultDisk) Options {
 	o := options(dir, fd)
 	o.foldAlways = f == always || f == rolls
 	if f == rolls || f == closing {
-		o.rules = eager
+		o.rules = eagerRules
 	}
 	return o
 }

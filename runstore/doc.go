@@ -127,11 +127,12 @@
 // row of blocks of 4096 bytes, numbers in little endian:
 //
 //	block     bytes       content
-//	each      4092..4095  CRC-32C (Castagnoli) of bytes 0..4091 and of the block's number as 8 bytes
+//	each      4092..4095  CRC-32C (Castagnoli) of bytes 0..4091, of the file's identity and of the
+//	                      block's number as 8 bytes
 //	0         0..7        "GMINDEX1"
 //	          8..15       the number of key entries, K
 //	          16..23      the number of end entries, E
-//	          24..55      the SHA-256 of all blocks after this one
+//	          24..39      the file's identity: random bytes
 //	1 ..      20 a piece  ceil(K/204) blocks of key entries, 204 in each, ascending
 //	                      0..7 hash, 8..11 segment, 12..15 offset, 16..19 length of the line
 //	then      28 a piece  ceil(E/146) blocks of end entries, 146 in each, the latest end first
@@ -142,7 +143,7 @@
 // end is in microseconds of the Unix epoch, and its hash that of the run's key.
 //
 // The snapshot's store.history lists both: segments (name, valid length), indexes (name, keys, ends,
-// sha256, as in the header), oldest first, and totals, the number of runs that are there and not
+// id, as in the header), oldest first, and totals, the number of runs that are there and not
 // in the snapshot, by state.
 //
 // Look-ups go on there where the hot state has nothing; what is hot wins. A transaction that changes

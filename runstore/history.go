@@ -1,6 +1,7 @@
 package runstore
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,11 +18,11 @@ const historyName = "history"
 // indexListed is an index file as the snapshot lists it.
 type indexListed struct {
 	Name string `json:"name"`
-	// Keys and Ends count its entries; SHA256 is the sum in its header.
-	Keys   uint64  `json:"keys"`
-	Ends   uint64  `json:"ends"`
-	SHA256 string  `json:"sha256"`
-	Extra  Members `json:"-"`
+	// Keys and Ends count its entries; ID is the identity in its header, in hex.
+	Keys  uint64  `json:"keys"`
+	Ends  uint64  `json:"ends"`
+	ID    string  `json:"id"`
+	Extra Members `json:"-"`
 }
 
 // segmentListed is a segment with its valid length in bytes.
@@ -48,7 +49,8 @@ func (l *historyListed) check() error {
 		}
 	}
 	for _, x := range l.Indexes {
-		if _, ok := indexNumber(x.Name); !ok || x.Keys >= maxIndexCount || x.Ends >= maxIndexCount {
+		id, err := hex.DecodeString(x.ID)
+		if _, ok := indexNumber(x.Name); !ok || err != nil || len(id) != identitySize || x.Keys >= maxIndexCount || x.Ends >= maxIndexCount {
 			return fmt.Errorf("index %q of %d keys", x.Name, x.Keys)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -16,6 +17,25 @@ func anIndex(data []byte, listed indexListed) *indexFile {
 		return x
 	}
 	x.err = x.checkHeader()
+	return x
+}
+
+func blocksOf(t failer, listed indexListed, keys []keyEntry, ends []endEntry, old []*indexFile) (data []byte) {
+	t.Helper()
+	err := encodeIndex(listed, keys, ends, old, func(block []byte) error { data = append(data, block...); return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func inMemory(t failer, keys []keyEntry, ends []endEntry, old []*indexFile) *indexFile {
+	t.Helper()
+	listed := newListed(1, len(keys), len(ends), old)
+	x := anIndex(blocksOf(t, listed, keys, ends, old), listed)
+	if x.err != nil {
+		t.Fatal(x.err)
+	}
 	return x
 }
 
@@ -36,11 +56,10 @@ func FuzzIndexFindsWhatWasPut(f *testing.F) {
 				ends = append(ends, endEntry{int64(hash >> 1), hash, p})
 			}
 		}
-		data, sum := encodeIndex(keys, ends)
-		x := anIndex(data, indexListed{Keys: uint64(len(keys)), Ends: uint64(len(ends)), SHA256: sum})
-		if x.err != nil {
-			t.Fatal(x.err)
-		}
+		// In two files, and then merged with a third.
+		half := len(keys) / 2
+		one, two := inMemory(t, keys[:half], ends[:half], nil), inMemory(t, keys[half:], ends[half:], nil)
+		x := inMemory(t, nil, nil, []*indexFile{one, two})
 		for hash, places := range want {
 			slices.SortFunc(places, func(a, b place) int { return b.compare(a) })
 			if got, err := x.find(hash); err != nil || !slices.Equal(got, places) {
@@ -70,27 +89,28 @@ func FuzzIndexFindsWhatWasPut(f *testing.F) {
 
 // Whatever stands in an index file, a look-up in it answers or says why not.
 func FuzzReadIndex(f *testing.F) {
-	data, _ := encodeIndex([]keyEntry{{1, place{1, 2, 3}}, {1, place{2, 3, 4}}}, []endEntry{{5, 6, place{7, 8, 9}}})
+	data := blocksOf(f, newListed(1, 2, 1, nil), []keyEntry{{1, place{1, 2, 3}}, {1, place{2, 3, 4}}}, []endEntry{{5, 6, place{7, 8, 9}}}, nil)
 	f.Add(data, uint64(1), uint64(2), uint64(1))
 	f.Add(data[:blockSize], uint64(1), uint64(0), uint64(0))
 	f.Add([]byte{}, uint64(1), uint64(1<<40), uint64(1<<40))
 	f.Fuzz(func(t *testing.T, data []byte, hash, keys, ends uint64) {
-		listed := indexListed{Name: "index-000001.idx", Keys: keys, Ends: ends}
+		listed := indexListed{Name: "index-000001.idx", Keys: keys, Ends: ends, ID: strings.Repeat("00", identitySize)}
+		if len(data) >= blockSize {
+			listed.ID = hex.EncodeToString(data[identityAt : identityAt+identitySize])
+		}
 		if (&historyListed{Indexes: []indexListed{listed}}).check() != nil {
 			return
 		}
-		if len(data) >= blockSize {
-			listed.SHA256 = hex.EncodeToString(data[indexSumAt : indexSumAt+32])
-		}
 		// Checksums that fit, so that what stands behind them is read.
 		for n := int64(0); int(n+1)*blockSize <= len(data) && hash%2 == 0; n++ {
-			sealBlock(data[n*blockSize:(n+1)*blockSize], n)
+			sealBlock(data[n*blockSize:(n+1)*blockSize], listed.identity(), n)
 		}
 		x := anIndex(data, listed)
 		_, _ = x.find(hash)
-		k, e, err := x.entries()
-		if err == nil && (uint64(len(k)) != keys || uint64(len(e)) != ends) {
-			t.Fatalf("%d keys and %d ends, want %d and %d", len(k), len(e), keys, ends)
+		if x.check() == nil {
+			if err := encodeIndex(listed, nil, nil, []*indexFile{x}, func([]byte) error { return nil }); err != nil {
+				t.Fatal(err)
+			}
 		}
 		x.seekEnd(endEntry{ended: int64(hash), hash: hash}).next()
 	})

@@ -18,13 +18,10 @@ import (
 	"greatminds/internal/refusal"
 )
 
-// eager are rules by which everything leaves as soon as it may, into small segments.
-var eager = rollRules{runs: 1, operations: 0, requests: 1, least: 1, room: 3000}
-
 // rolling are the options of a store that rolls over after every group.
 func rolling(dir string, fd *faultdisk.FaultDisk) Options {
 	o := options(dir, fd)
-	o.foldAlways, o.rules = true, eager
+	o.foldAlways, o.EagerHistory = true, true
 	return o
 }
 

@@ -49,6 +49,7 @@ func TestWorkThatChangesWhileItLeavesIsKeptWhole(t *testing.T) {
 		dir, about := storeDir(t), &subjects{}
 		g := &barrier{FaultDisk: faultdisk.New()}
 		o := rolling(dir, g.FaultDisk)
+		o.EagerHistory = false
 		o.Disk, o.foldAlways, o.rules = durable.NewDisk(g), false, ordinaryRules
 		s := openStore(t, o)
 		for i := range 8 {
@@ -58,7 +59,7 @@ func TestWorkThatChangesWhileItLeavesIsKeptWhole(t *testing.T) {
 		if segments, _ := historyFiles(t, dir); len(segments) > 0 {
 			t.Fatalf("something has left already: %v", segments)
 		}
-		o.foldAlways, o.rules = true, eager
+		o.foldAlways, o.rules = true, eagerRules
 		s = openStore(t, o)
 		g.arm()
 		update(t, s, func(tx *Tx) error { tx.Emit("fold", "", nil); return nil })

@@ -2,10 +2,8 @@ package runstore
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -13,14 +11,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-
-	"greatminds/internal/durable"
 )
 
 // An index file is a row of blocks of 4096 bytes. A block's last four bytes are the CRC-32C of
-// its other bytes and of its number (eight bytes); all numbers are little endian.
+// its other bytes, of the file's identity and of the block's number (eight bytes), so that a block
+// of another file or place does not pass for it. All numbers are little endian.
 //
-//	block 0      "GMINDEX1", number of keys, number of ends (8 bytes each), SHA-256 of all later blocks
+//	block 0      "GMINDEX1", number of keys, number of ends (8 bytes each), the file's identity (16 bytes)
 //	key blocks   204 entries of 20 bytes, in ascending order: hash, segment, offset, length
 //	end blocks   146 entries of 28 bytes, newest first: end, hash, segment, offset, length
 //
@@ -35,7 +32,8 @@ const (
 	endSize       = 28
 	keysPerBlock  = blockRoom / keySize
 	endsPerBlock  = blockRoom / endSize
-	indexSumAt    = 24
+	identityAt    = 24
+	identitySize  = 16
 	maxIndexCount = 1 << 32
 )
 
@@ -66,13 +64,24 @@ func (e endEntry) newestFirst(o endEntry) int {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-func blockSum(block []byte, number int64) uint32 {
-	sum := crc32.Checksum(block[:blockRoom], castagnoli)
+func blockSum(block []byte, id identity, number int64) uint32 {
+	sum := crc32.Update(crc32.Checksum(block[:blockRoom], castagnoli), castagnoli, id[:])
 	return crc32.Update(sum, castagnoli, binary.LittleEndian.AppendUint64(nil, uint64(number)))
 }
 
-func sealBlock(block []byte, number int64) {
-	binary.LittleEndian.PutUint32(block[blockRoom:], blockSum(block, number))
+func sealBlock(block []byte, id identity, number int64) {
+	binary.LittleEndian.PutUint32(block[blockRoom:], blockSum(block, id, number))
+}
+
+// identity tells one index file from every other.
+type identity [identitySize]byte
+
+func (l indexListed) identity() (id identity) {
+	_, err := hex.Decode(id[:], []byte(l.ID))
+	if err != nil {
+		panic("runstore: an index without an identity is listed: " + l.ID)
+	}
+	return id
 }
 
 func blocksFor(count int64, perBlock int64) int64 { return (count + perBlock - 1) / perBlock }
@@ -85,42 +94,6 @@ func appendPlace(dst []byte, p place) []byte {
 
 func placeAt(b []byte) place {
 	return place{binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint32(b[8:])}
-}
-
-// encodeIndex renders an index file and returns it with the sum in its header. It sorts both lists.
-func encodeIndex(keys []keyEntry, ends []endEntry) (data []byte, sum string) {
-	slices.SortFunc(keys, func(a, b keyEntry) int { return cmp.Or(cmp.Compare(a.hash, b.hash), a.at.compare(b.at)) })
-	slices.SortFunc(ends, func(a, b endEntry) int { return cmp.Or(a.newestFirst(b), b.at.compare(a.at)) })
-	blocks := 1 + blocksFor(int64(len(keys)), keysPerBlock) + blocksFor(int64(len(ends)), endsPerBlock)
-	data = make([]byte, blockSize, blocks*blockSize)
-	for list := range slices.Chunk(keys, keysPerBlock) {
-		for _, e := range list {
-			data = appendPlace(binary.LittleEndian.AppendUint64(data, e.hash), e.at)
-		}
-		data = closeBlock(data)
-	}
-	for list := range slices.Chunk(ends, endsPerBlock) {
-		for _, e := range list {
-			data = binary.LittleEndian.AppendUint64(data, uint64(e.ended))
-			data = appendPlace(binary.LittleEndian.AppendUint64(data, e.hash), e.at)
-		}
-		data = closeBlock(data)
-	}
-	whole := sha256.Sum256(data[blockSize:])
-	copy(data, indexMagic)
-	binary.LittleEndian.PutUint64(data[8:], uint64(len(keys)))
-	binary.LittleEndian.PutUint64(data[16:], uint64(len(ends)))
-	copy(data[indexSumAt:], whole[:])
-	sealBlock(data[:blockSize], 0)
-	return data, hex.EncodeToString(whole[:])
-}
-
-// closeBlock fills the block under way with zeros and seals it.
-func closeBlock(data []byte) []byte {
-	number := int64(len(data)-1) / blockSize
-	data = append(data, make([]byte, int(number+1)*blockSize-len(data))...)
-	sealBlock(data[number*blockSize:], number)
-	return data
 }
 
 // historyFault is something in the history that cannot be read. A look-up that meets one has no
@@ -177,8 +150,8 @@ func (x *indexFile) checkHeader() error {
 		return err
 	}
 	keys, ends := binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
-	sum := hex.EncodeToString(b[indexSumAt : indexSumAt+sha256.Size])
-	if string(b[:8]) != indexMagic || keys != x.listed.Keys || ends != x.listed.Ends || sum != x.listed.SHA256 {
+	id := identity(b[identityAt:])
+	if string(b[:8]) != indexMagic || keys != x.listed.Keys || ends != x.listed.Ends || id != x.listed.identity() {
 		return x.fault(0, "this is not the index file that the snapshot lists")
 	}
 	return nil
@@ -193,7 +166,7 @@ func (x *indexFile) block(number int64) ([]byte, error) {
 	if n, err := x.f.ReadAt(b, number*blockSize); n < blockSize {
 		return nil, x.fault(number*blockSize, "%d of %d bytes could be read: %v", n, blockSize, err)
 	}
-	if binary.LittleEndian.Uint32(b[blockRoom:]) != blockSum(b, number) {
+	if binary.LittleEndian.Uint32(b[blockRoom:]) != blockSum(b, x.listed.identity(), number) {
 		return nil, x.fault(number*blockSize, "the block's checksum does not fit")
 	}
 	return b, nil
@@ -267,23 +240,14 @@ func (x *indexFile) seek(hash uint64) (int64, []byte, error) {
 	return at, best, nil
 }
 
-// entries returns everything that the file holds, for a merge.
-func (x *indexFile) entries() (keys []keyEntry, ends []endEntry, err error) {
-	keys = make([]keyEntry, 0, x.listed.Keys)
-	for n := range blocksFor(int64(x.listed.Keys), keysPerBlock) {
-		b, err := x.block(1 + n)
-		if err != nil {
-			return nil, nil, err
-		}
-		for i := range x.keysIn(n) {
-			keys = append(keys, x.key(b, i))
+// check reads every block.
+func (x *indexFile) check() error {
+	for n := range x.listed.size() / blockSize {
+		if _, err := x.block(n); err != nil {
+			return err
 		}
 	}
-	c := x.from(0)
-	for c.next() {
-		ends = append(ends, c.entry)
-	}
-	return keys, ends, c.err
+	return x.err
 }
 
 // indexName is the name of an index file, by its number.
@@ -292,18 +256,4 @@ func indexName(number uint32) string { return fmt.Sprintf("index-%06d.idx", numb
 func indexNumber(name string) (number uint32, ok bool) {
 	_, err := fmt.Sscanf(name, "index-%d.idx", &number)
 	return number, err == nil && indexName(number) == name
-}
-
-// writeIndex puts a new index file in place.
-func writeIndex(disk *durable.Disk, dir string, number uint32, keys []keyEntry, ends []endEntry) (*indexFile, error) {
-	if len(keys) >= maxIndexCount || len(ends) >= maxIndexCount {
-		return nil, errors.New("too many entries for one index file")
-	}
-	data, sum := encodeIndex(keys, ends)
-	name := indexName(number)
-	if err := disk.Create(filepath.Join(dir, name), data, 0o600); err != nil {
-		return nil, err
-	}
-	x := openIndex(dir, indexListed{Name: name, Keys: uint64(len(keys)), Ends: uint64(len(ends)), SHA256: sum})
-	return x, x.err
 }

@@ -39,7 +39,10 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.MaxEvents != 0 && !validLimit(o.MaxEvents) {
 		return nil, limitRefusal(o.MaxEvents)
 	}
-	if o.rules == (rollRules{}) {
+	switch {
+	case o.EagerHistory:
+		o.rules = eagerRules
+	case o.rules == (rollRules{}):
 		o.rules = ordinaryRules
 	}
 	if err := prepareDir(o); err != nil {

@@ -54,7 +54,7 @@ func RebuildIndex(o Options) (lines int, err error) {
 		return 0, notKept(err)
 	}
 	old := listed.Indexes
-	x, err := writeIndex(o.Disk, dir, s.disk.nextIndex, keys, ends)
+	x, err := writeIndex(o.Disk, dir, s.disk.nextIndex, keys, ends, nil)
 	if err != nil {
 		return 0, notKept(err)
 	}
@@ -124,7 +124,7 @@ func (v *View) CheckHistory() error {
 		return nil
 	}
 	for _, x := range h.indexes {
-		if _, _, err := x.entries(); err != nil {
+		if err := x.check(); err != nil {
 			return historyRefusal(err)
 		}
 	}

@@ -21,7 +21,10 @@ type rollRules struct {
 	room       int64 // of a segment
 }
 
-var ordinaryRules = rollRules{runs: 50, operations: 50, requests: 200, least: 50, room: segmentRoom}
+var (
+	ordinaryRules = rollRules{runs: 50, operations: 50, requests: 200, least: 50, room: segmentRoom}
+	eagerRules    = rollRules{runs: 1, operations: 0, requests: 1, least: 1, room: 3000}
+)
 
 // rollOver is what one roll-over has done, before the snapshot that makes it valid.
 type rollOver struct {
@@ -217,25 +220,35 @@ func (r *rollOver) write(w *segmentWriter, h *hot) (keys []keyEntry, ends []endE
 // addIndex writes an index of the new lines. It takes in those before it that are not twice as
 // large, so that their number stays logarithmic; one that cannot be read is left alone.
 func (s *Store) addIndex(r *rollOver, keys []keyEntry, ends []endEntry) error {
-	rest := r.history.indexes
-	for len(rest) > 0 && rest[len(rest)-1].listed.Keys < 2*uint64(len(keys)) {
-		last := rest[len(rest)-1]
-		moreKeys, moreEnds, err := last.entries()
-		if err != nil {
-			s.log.Error("an index of the history is damaged", slog.Any("err", err))
-			break
-		}
-		keys, ends, rest = append(keys, moreKeys...), append(ends, moreEnds...), rest[:len(rest)-1]
-		r.merged = append(r.merged, last.listed.Name)
+	all := r.history.indexes
+	from, count := len(all), uint64(len(keys))
+	for from > 0 && all[from-1].listed.Keys < 2*count && all[from-1].err == nil {
+		from--
+		count += all[from].listed.Keys
 	}
-	x, err := writeIndex(s.o.Disk, r.history.dir, s.disk.nextIndex, keys, ends)
-	r.made = append(r.made, filepath.Join(r.history.dir, indexName(s.disk.nextIndex)))
-	s.disk.nextIndex++
+	x, err := s.newIndex(r, keys, ends, all[from:])
+	var damaged *historyFault
+	if errors.As(err, &damaged) && from < len(all) {
+		s.log.Error("an index of the history is damaged", slog.Any("err", err))
+		from = len(all)
+		x, err = s.newIndex(r, keys, ends, nil)
+	}
 	if err != nil {
 		return err
 	}
-	r.history.indexes = append(slices.Clone(rest), x)
+	for _, old := range all[from:] {
+		r.merged = append(r.merged, old.listed.Name)
+	}
+	r.history.indexes = append(slices.Clone(all[:from]), x)
 	return nil
+}
+
+// newIndex writes an index file under the next number.
+func (s *Store) newIndex(r *rollOver, keys []keyEntry, ends []endEntry, old []*indexFile) (*indexFile, error) {
+	number := s.disk.nextIndex
+	s.disk.nextIndex++
+	r.made = append(r.made, filepath.Join(r.history.dir, indexName(number)))
+	return writeIndex(s.o.Disk, r.history.dir, number, keys, ends, old)
 }
 
 // takeOut removes from a state what has left, and counts it.

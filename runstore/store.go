@@ -28,6 +28,9 @@ type Options struct {
 	// MinJournal is the length in bytes below which a journal is not folded into a snapshot;
 	// 0 means 1 MiB.
 	MinJournal int64
+	// EagerHistory lets finished work leave for the history as soon as it may, into small segments,
+	// at each snapshot; for tests of what happens then.
+	EagerHistory bool
 	// foldAlways folds the journal after every group, and rules say what leaves then; for tests.
 	foldAlways bool
 	rules      rollRules

@@ -45,6 +45,8 @@ type Options struct {
 	// RunTool runs git, as execgate.RunTool does, which nil means. Tests that repeat an operation
 	// for each of its steps take a cheaper one.
 	RunTool func(context.Context, execgate.Tool) (execgate.ToolOutput, error)
+	// EagerHistory lets finished work leave for the history at each snapshot; for tests.
+	EagerHistory bool
 }
 
 // Daemon supervises one project until its Run returns.
