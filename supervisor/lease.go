@@ -73,7 +73,8 @@ func (l *lease) release() error {
 func leaseRefusal(p contract.Project, err error) error {
 	var held *durable.Held
 	if !errors.As(err, &held) {
-		return err
+		return &refusal.Refusal{Code: refusal.CodeStoreWrite, Err: err, What: fmt.Sprintf("the lease of %s cannot be taken: %v", p.Root, err),
+			Remedy: "mend the path, its permissions or the disk, then try again; nothing was changed"}
 	}
 	h := holderOf(held)
 	err = errors.Join(&durable.Held{Path: held.Path, Holder: held.Holder, PID: h.pid}, err)

@@ -212,3 +212,23 @@ func TestTheOriginalCannotTakeWhatWeHold(t *testing.T) {
 	}
 	must(t, l.release())
 }
+
+// A lease that cannot be written is a fault of storage, with a way out, and leaves no lock held.
+func TestALeaseThatCannotBeWrittenIsRefused(t *testing.T) {
+	for _, name := range []string{"supervisor.lock", "store.lock"} {
+		t.Run(name, func(t *testing.T) {
+			p := contract.Project{Root: t.TempDir()}
+			p.Runtime = filepath.Join(p.Root, ".greatminds")
+			must(t, os.MkdirAll(filepath.Join(p.StoreDir(), name), 0o700))
+			_, err := takeLease(t.Context(), p, "")
+			r, ok := refusal.Find(err)
+			if !ok || r.Code != refusal.CodeStoreWrite || r.Status() != refusal.Storage || r.Remedy == "" || !strings.Contains(r.What, name) {
+				t.Fatalf("got %v, want a refusal of storage that names %s", err, name)
+			}
+			must(t, os.Remove(filepath.Join(p.StoreDir(), name)))
+			l, err := takeLease(t.Context(), p, "")
+			must(t, err)
+			must(t, l.release())
+		})
+	}
+}
