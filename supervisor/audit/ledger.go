@@ -25,7 +25,8 @@ type Entry struct {
 var courses = map[string][][]string{
 	"run": {{"claimed"}, {"starting"}, {"running", "waiting_input", "waiting_auth"}, {"cancelling"},
 		{"completed", "failed", "cancelled", "interrupted"}},
-	"result":     {{"received"}, {"applying"}, {"needs_recovery"}, {"applied", "rejected", "abandoned"}},
+	// One in needs_recovery is taken up again, by a person or, where it was only held, by itself.
+	"result":     {{"received"}, {"applying", "needs_recovery"}, {"applied", "rejected", "abandoned"}},
 	"command":    {{"queued"}, {"starting"}, {"running"}, {"needs_recovery"}, {"succeeded", "failed", "stale", "cancelled", "resolved"}},
 	"permission": {{"pending"}, {"answered"}, {"consumed", "cancelled"}},
 }
