@@ -35,5 +35,7 @@
 // A process that asks a server outside its tree (tmux, systemd, docker) to start something
 // for it is not held by this package, nor is one with another uid that we may not signal:
 // such a survivor is named. An agent that kills keeper, warden and daemon within one moment keeps
-// what it has started in sessions of their own, until the next start finds the launch's mark.
+// what it has started in sessions of their own, until the next start finds the launch's mark; not even
+// that start is sure to find what forks faster than /proc can be read. A delegated cgroup has no such
+// hole.
 package execgate

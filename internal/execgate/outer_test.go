@@ -69,3 +69,15 @@ func TestOuterReturnsWhereNothingIsStrange(t *testing.T) {
 		t.Errorf("got a daemon with pid %s, started %d", got, h.cmd.Process.Pid)
 	}
 }
+
+func TestTheEndOfATerminalIsAStopUnlessNohupSaysOtherwise(t *testing.T) {
+	exe, err := os.Executable()
+	must(t, err)
+	for before, want := range map[string]string{"": "[interrupt terminated hangup]\n", "trap '' HUP; ": "[interrupt terminated]\n"} {
+		cmd := exec.Command("sh", "-c", before+"exec "+exe)
+		cmd.Env = []string{path, roleVariable + "=stop-signals"}
+		if out, err := cmd.Output(); string(out) != want || err != nil {
+			t.Errorf("after %q got %q, %v, want %q", before, out, err, want)
+		}
+	}
+}

@@ -23,6 +23,9 @@ func playRole(role string) int {
 		return playDaemon(argument, true)
 	case "daemon-at-gate":
 		return playDaemon(argument, false)
+	case "stop-signals":
+		fmt.Println(execgate.StopSignals())
+		return 0
 	case "recover":
 		return playRecover()
 	case "daemon-of-tool":
