@@ -168,6 +168,29 @@ func TestAnIndexLockHoldsTheMergeUntilItIsGone(t *testing.T) {
 	r.followed(t, r.project, nil)
 }
 
+// A merge of the user's own that is under way holds ours, across passes and restarts, until it has ended.
+func TestAMergeUnderWayHoldsTheMergeUntilItHasEnded(t *testing.T) {
+	t.Parallel()
+	r := newReview(t, "main")
+	r.git(t, "switch", "-q", "-c", "other")
+	r.put(t, "keep.txt", "theirs\n")
+	r.commit(t, "other work")
+	r.git(t, "switch", "-q", "main")
+	r.git(t, "merge", "-q", "--no-ff", "--no-commit", "other")
+	before := r.picture(t, r.project)
+	for range 2 {
+		r.once(t)
+		r.wantHeld(t, "merge_busy", "a merge", r.project)
+	}
+	if after := r.picture(t, r.project); after != before {
+		t.Errorf("held, but the checkout became\n%s\nbefore\n%s", after, before)
+	}
+	r.git(t, "merge", "--abort")
+	r.start(t)
+	r.done(t)
+	r.followed(t, r.project, nil)
+}
+
 // A hook that fails holds the merge, with what the hook said, until it passes.
 func TestAFailingHookHoldsTheMergeUntilItIsMended(t *testing.T) {
 	t.Parallel()

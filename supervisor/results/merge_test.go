@@ -104,6 +104,22 @@ func TestObstacleHoldsTheResult(t *testing.T) {
 			}
 		})
 	}
+	t.Run("repaired", func(t *testing.T) {
+		l := newLab(t)
+		l.review()
+		l.write("a.txt", "mine\n")
+		wantCode(t, l.apply(), refusal.CodeCheckoutOverlap)
+		_, err := l.applier.Repair(l.ctx(), string(resultID))
+		wantCode(t, err, refusal.CodeCheckoutOverlap, "a.txt")
+		if got := l.result(); got.Status != "needs_recovery" || got.Hold() == nil {
+			t.Errorf("result %s, hold %+v", got.Status, got.Hold())
+		}
+		l.git(l.root, "checkout", "-q", "a.txt")
+		if _, err := l.applier.Repair(l.ctx(), string(resultID)); err != nil {
+			t.Fatal(err)
+		}
+		l.wantVerified()
+	})
 	t.Run("given up", func(t *testing.T) {
 		l := newLab(t)
 		l.review()
