@@ -2,8 +2,10 @@ package tasks_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -97,6 +99,31 @@ func TestDiscoverReportsOddEntriesAndReadsNoneOfThem(t *testing.T) {
 	for _, f := range found {
 		if f.File == "feature_dev/0012-blocks.yaml" && len(f.Faults) == 0 {
 			t.Error("the faults of a broken block are not reported")
+		}
+	}
+}
+
+// A task that moves while the folders are looked at, in whichever order, stands in one queue all the time.
+func TestDiscoverFindsAMovingTaskOnce(t *testing.T) {
+	l := newDesk(t)
+	ref := l.planned("feature", "backend", "DEVELOPER")
+	name := filepath.Base(ref.File)
+	places := []string{l.project.QueueDir(ref.Queue), l.project.QueueDir("verified")}
+	for try := range 600 {
+		from, to := places[try%2], places[(try+1)%2]
+		moved := make(chan error, 1)
+		go func() {
+			for range try % 60 * 100 {
+				runtime.Gosched() // some time into the look
+			}
+			moved <- os.Rename(filepath.Join(from, name), filepath.Join(to, name))
+		}()
+		found, err := l.tree.Discover()
+		if err := errors.Join(err, <-moved); err != nil {
+			t.Fatal(err)
+		}
+		if len(found) != 1 || found[0].Problem != nil {
+			t.Fatalf("try %d: got %+v, want the task once", try, found)
 		}
 	}
 }

@@ -62,29 +62,68 @@ type Found struct {
 // Links, folders, pipes, names that are no task id, oversized and unreadable files become
 // entries with a Problem where their name ends like a task's (.yaml, .yml, .md), and are left
 // out otherwise: temporary files, editors' backups, subfolders. One odd entry never hides the
-// others. It fails only where the runtime folder itself cannot be read.
+// others. A task that moves from queue to queue meanwhile is found once. It fails only where the
+// runtime folder itself cannot be read.
 func (t *Tree) Discover() ([]Found, error) {
 	if _, err := os.Stat(t.project.Runtime); err != nil {
 		return nil, storage(err, "the runtime folder %s cannot be read", t.project.Runtime)
 	}
-	found := []Found{}
+	for try := 1; ; try++ {
+		before := t.list()
+		found := t.readAll(before)
+		if try == discoverTries || before.same(t.list()) {
+			markDuplicates(found)
+			return found, nil
+		}
+	}
+}
+
+// discoverTries is how often Discover looks at most, where tasks move all the time.
+const discoverTries = 5
+
+// listing is what the queue folders hold, in the order of the schema's queues.
+type listing []folder
+
+type folder struct {
+	queue contract.Queue
+	names []string
+	err   error
+}
+
+// list looks into every queue folder once.
+func (t *Tree) list() listing {
+	var all listing
 	for _, queue := range t.schema.TaskQueues() {
 		names, err := t.names(queue)
-		if err != nil {
-			found = append(found, Found{Ref: Ref{Queue: queue, File: string(queue)}, Problem: err})
+		all = append(all, folder{queue, names, err})
+	}
+	return all
+}
+
+// same tells whether two looks found the same names: then no task has moved from a folder that was
+// looked at later into one that was looked at before, or the other way round.
+func (l listing) same(other listing) bool {
+	return slices.EqualFunc(l, other, func(a, b folder) bool { return slices.Equal(a.names, b.names) && (a.err == nil) == (b.err == nil) })
+}
+
+// readAll reads the files of a listing.
+func (t *Tree) readAll(all listing) []Found {
+	found := []Found{}
+	for _, folder := range all {
+		if folder.err != nil {
+			found = append(found, Found{Ref: Ref{Queue: folder.queue, File: string(folder.queue)}, Problem: folder.err})
 			continue
 		}
-		for _, name := range names {
-			if f, ok := t.Look(queue, name); ok {
+		for _, name := range folder.names {
+			if f, ok := t.Look(folder.queue, name); ok {
 				found = append(found, f)
 			}
 		}
 	}
-	markDuplicates(found)
-	return found, nil
+	return found
 }
 
-// names lists the entries of a queue folder, sorted.
+// names lists the entries of a queue folder that may concern tasks, sorted.
 func (t *Tree) names(queue contract.Queue) ([]string, error) {
 	dir := t.project.QueueDir(queue)
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
@@ -99,15 +138,19 @@ func (t *Tree) names(queue contract.Queue) ([]string, error) {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, storage(err, "the queue folder %s cannot be read", dir)
 	}
+	names = slices.DeleteFunc(names, hidden) // writes under way come and go
 	slices.Sort(names)
 	return names, nil
 }
+
+// hidden tells whether a name is no task's, whatever it ends in.
+func hidden(name string) bool { return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") }
 
 // Look reads one entry of a queue folder; false where there is none, or none that concerns
 // tasks. It does not know of other queues: Discover marks a task that stands in two.
 func (t *Tree) Look(queue contract.Queue, name string) (Found, bool) {
 	stem, suffix := stemOf(name)
-	if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || suffix == "" || strings.ContainsRune(name, '/') {
+	if hidden(name) || suffix == "" || strings.ContainsRune(name, '/') {
 		return Found{}, false
 	}
 	f := Found{Ref: Ref{ID: ID(stem), Queue: queue, File: path.Join(string(queue), name)}}
