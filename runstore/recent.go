@@ -21,7 +21,7 @@ const (
 // has not ended or has something open, the newest 50 finished runs, the newest 50 maintenance
 // operations and the newest 200 events (fewer where they are long). Finished runs are whole, with
 // their results, commands and permission requests, as long as they are small together; the older of
-// them are in brief, which their member `brief` tells. It has no credentials' hashes, request
+// them are in brief, with their results, which a member `brief` tells. It has no credentials' hashes, request
 // receipts and application records, and its size does not grow with the history. Spec: reference 6.3.
 func (v *View) Recent() json.RawMessage {
 	h := v.h
@@ -43,6 +43,9 @@ func (v *View) Recent() json.RawMessage {
 	}
 	return s.join()
 }
+
+// briefly marks a record that is shown in part.
+var briefly = Members{"brief": json.RawMessage("true")}
 
 // lastEvents returns the newest events within their bounds.
 func (h *hot) lastEvents() []tailEvent {
@@ -77,11 +80,16 @@ func (h *hot) recentRuns(shown *hot) (brief []*Run) {
 	room := recentWhole
 	for _, r := range ended[:min(recentRuns, len(ended))] {
 		b := h.bundleOfRun(r.ID)
-		if room -= len(appendChanges(nil, b.entities(), b)); room < 0 {
-			brief = append(brief, r)
+		if room -= len(appendChanges(nil, b.entities(), b)); room >= 0 {
+			shown.take(b)
 			continue
 		}
-		shown.take(b)
+		brief = append(brief, r)
+		putAll(b.results, func(res *Result) {
+			c := *res
+			c.Envelope.Payload, c.Validation, c.Timings, c.Extra = nil, nil, nil, briefly
+			shown.results = shown.results.set(string(res.ID()), &c)
+		})
 	}
 	return brief
 }
@@ -101,7 +109,7 @@ func (h *hot) withBrief(brief []*Run) json.RawMessage {
 		c := *r
 		c.TokenSHA256, c.Protocol, c.Usage, c.Timings, c.Process, c.processNull = "", nil, nil, nil, nil, false
 		c.WorkspacePlan, c.WorkspaceIdentity, c.QueueObservation, c.Outcome, c.AccountLimit = nil, nil, nil, nil, nil
-		c.Extra = Members{"brief": json.RawMessage("true")}
+		c.Extra = briefly
 		short[string(r.ID)] = encode(&c)
 		all = all.set(string(r.ID), r)
 	}

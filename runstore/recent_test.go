@@ -62,6 +62,14 @@ func TestRecentDoesNotGrow(t *testing.T) {
 	if doc.Commands["cmd-0"].Status != needsRecovery {
 		t.Error("what needs a person is not shown")
 	}
+	for id := range doc.Runs {
+		if res := h.resultOfRun; id != "active" && id != "waiting" {
+			one, _ := res.get(id)
+			if got, there := doc.Results[string(one.ID())]; !there || got.Status != "applied" || got.Envelope.RunID != RunID(id) {
+				t.Errorf("the result of run %s is not shown: %+v", id, got)
+			}
+		}
+	}
 	if len(doc.Events) != 200 || doc.Events[199].Sequence != h.lastEvent {
 		t.Errorf("%d events are shown, want the newest 200", len(doc.Events))
 	}

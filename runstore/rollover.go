@@ -5,25 +5,10 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"greatminds/internal/durable"
-)
-
-// rollRules say what stays in the hot state at a roll-over, beside everything that is not over.
-type rollRules struct {
-	runs       int   // the newest finished runs
-	operations int   // the newest finished maintenance operations
-	requests   int   // the newest receipts of requests
-	least      int   // fewer bundles than this are not worth a roll-over
-	room       int64 // of a segment
-}
-
-var (
-	ordinaryRules = rollRules{runs: 50, operations: 50, requests: 200, least: 50, room: segmentRoom}
-	eagerRules    = rollRules{runs: 1, operations: 0, requests: 1, least: 1, room: 3000}
 )
 
 // rollOver is what one roll-over has done, before the snapshot that makes it valid.
@@ -34,67 +19,6 @@ type rollOver struct {
 	made    []string // new files
 	merged  []string // names of index files that a new one holds
 	history *history
-}
-
-// leaving returns the bundles that may leave h: what has ended and nothing of which can move by
-// itself, but for what is still asked for all the time: the newest of everything, and what the
-// verdict about an account rests on.
-func (h *hot) leaving(rules rollRules) (runs []RunID, others []change) {
-	keep := h.keptRuns(rules.runs)
-	h.runs.each(func(id string, r *Run) bool {
-		if !keep[r.ID] && h.settled(r) {
-			runs = append(runs, r.ID)
-		}
-		return true
-	})
-	slices.SortFunc(runs, func(a, b RunID) int {
-		return endOf(lookup(h.runs, string(b))).newestFirst(endOf(lookup(h.runs, string(a))))
-	})
-	for _, o := range oldest(h.maintenance.values(), rules.operations, byStart) {
-		if !o.Open() {
-			others = append(others, change{inMaintenance, string(o.ID)})
-		}
-	}
-	for _, r := range oldest(h.requests.values(), rules.requests, byAnswer) {
-		others = append(others, change{inRequests, r.ID})
-	}
-	return runs, others
-}
-
-// oldest returns all but the newest.
-func oldest[V any](all []V, newest int, order func(a, b V) int) []V {
-	if len(all) <= newest {
-		return nil
-	}
-	slices.SortFunc(all, order)
-	return all[:len(all)-newest]
-}
-
-// keptRuns returns the runs that stay although they may have ended.
-func (h *hot) keptRuns(newest int) map[RunID]bool {
-	keep := map[RunID]bool{}
-	latest := map[string]RunID{}
-	var ended []*Run
-	h.runOrder.each(func(_ string, r *Run) bool {
-		latest["binding "+r.BindingID], latest["account "+r.Account] = r.ID, r.ID
-		if r.State.Terminal() {
-			ended = append(ended, r)
-		}
-		return true
-	})
-	for _, id := range latest {
-		keep[id] = true
-	}
-	slices.SortFunc(ended, func(a, b *Run) int { return endOf(a).newestFirst(endOf(b)) })
-	for _, r := range ended[:min(newest, len(ended))] {
-		keep[r.ID] = true
-	}
-	for _, runs := range h.accountRuns() {
-		for _, r := range runs {
-			keep[r.ID] = true
-		}
-	}
-	return keep
 }
 
 // bundleOf gathers what leaves under a key that is no run's.
@@ -315,76 +239,4 @@ func (r *rollOver) rebase(tip *hot, g *group) *hot {
 		one(next.bundleOf(c))
 	}
 	return &next
-}
-
-// tidyHistory makes the folder what the snapshot says: it cuts off bytes beyond the extents, and
-// removes files that are not listed. They come from roll-overs that no snapshot has made valid. Of
-// a snapshot that somebody else has written only the numbers of the files are taken.
-func (s *Store) tidyHistory(ours bool) error {
-	h := s.View().h.history
-	s.disk.nextSegment, s.disk.nextIndex = 1, 1
-	entries, err := os.ReadDir(s.path(historyName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	listed := h.names()
-	for name := range listed {
-		s.disk.countFile(name)
-	}
-	for _, e := range entries {
-		s.disk.countFile(e.Name())
-		length, known := listed[e.Name()]
-		path := filepath.Join(s.path(historyName), e.Name())
-		var failed error
-		switch {
-		case !ours:
-		case !known:
-			failed = s.o.Disk.Remove(path)
-		case length > 0:
-			failed = cutTo(s.o.Disk, path, length)
-		}
-		err = errors.Join(err, failed)
-	}
-	return err
-}
-
-// names returns the listed files, segments with their lengths.
-func (h *history) names() map[string]int64 {
-	all := map[string]int64{}
-	if h == nil {
-		return all
-	}
-	for _, l := range h.segments {
-		all[l.Name] = l.Length
-	}
-	for _, x := range h.indexes {
-		all[x.listed.Name] = 0
-	}
-	return all
-}
-
-// countFile keeps the numbers of new files above those in use.
-func (d *journaled) countFile(name string) {
-	if n, ok := segmentNumber(name); ok {
-		d.nextSegment = max(d.nextSegment, n+1)
-	}
-	if n, ok := indexNumber(name); ok {
-		d.nextIndex = max(d.nextIndex, n+1)
-	}
-}
-
-// cutTo cuts a segment to its valid length. One that is shorter is damaged, which every look-up
-// in it tells.
-func cutTo(disk *durable.Disk, path string, length int64) error {
-	if st, err := os.Lstat(path); err != nil || st.Size() <= length || !st.Mode().IsRegular() {
-		return nil
-	}
-	log, err := disk.OpenLog(path, 0o600)
-	if err != nil {
-		return err
-	}
-	return errors.Join(log.Truncate(length), log.Close())
 }
