@@ -15,10 +15,12 @@
 //	Link      link to ".BASE.RANDOM.tmp", rename over; not synced
 //	Remove    unlink, syncdir
 //	Discard   unlink; not synced
-//	MkdirAll  mkdir, syncdir of the parent; for each missing folder from the top
+//	MkdirAll  mkdir, syncdir of the parent; for each missing folder from the top; for one that is
+//	          there syncdir of the parent alone, once in the life of a Disk: whoever made it may have
+//	          been killed before its sync
 //	Settle    sync of the file, syncdir
 //	SyncDir   syncdir
-//	OpenLog   nothing where the file exists, else create, syncdir
+//	OpenLog   create where it is missing; syncdir, of a file that is there once in the life of a Disk
 //	Append    write at the end, sync; after a failed write: truncate to the old length, sync
 //	Truncate  truncate, sync
 //	Step      the named step itself

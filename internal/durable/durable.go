@@ -76,8 +76,9 @@ var ErrPoisoned = errors.New("the log is poisoned")
 type Disk struct {
 	seam Seam
 
-	mu  sync.Mutex // one step at a time where there is a seam
-	seq int
+	mu    sync.Mutex // one step at a time where there is a seam; guards named
+	seq   int
+	named map[string]bool // names that are known to be on the disk
 }
 
 // NewDisk returns a Disk over seam; with a nil seam every step goes straight to the system.

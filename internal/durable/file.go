@@ -201,13 +201,34 @@ func (d *Disk) SyncDir(dir string) error {
 	return nil
 }
 
+// settleName syncs the folder of a name that was found there: an earlier process may have made it
+// and been killed before its sync. Once is enough for each name.
+func (d *Disk) settleName(verb, path string) error {
+	d.mu.Lock()
+	known := d.named[path]
+	d.mu.Unlock()
+	if known {
+		return nil
+	}
+	if err := d.settle(verb, path); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.named == nil {
+		d.named = map[string]bool{}
+	}
+	d.named[path] = true
+	return nil
+}
+
 // MkdirAll makes the folder path and the missing folders above it, each synced into its parent.
 func (d *Disk) MkdirAll(path string, perm fs.FileMode) error {
 	if st, err := os.Stat(path); err == nil {
 		if !st.IsDir() {
 			return &fs.PathError{Op: "mkdir", Path: path, Err: unix.ENOTDIR}
 		}
-		return nil
+		return d.settleName("mkdir", path)
 	}
 	if parent := filepath.Dir(path); parent != path {
 		if err := d.MkdirAll(parent, perm); err != nil {
@@ -223,5 +244,8 @@ func (d *Disk) MkdirAll(path string, perm fs.FileMode) error {
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return d.settle("mkdir", path)
+	d.mu.Lock()
+	delete(d.named, path)
+	d.mu.Unlock()
+	return d.settleName("mkdir", path)
 }

@@ -80,10 +80,31 @@ func TestEachCallMakesItsDocumentedSteps(t *testing.T) {
 		}},
 		{"discard", "unlink", func(d *durable.Disk, dir string) error { d.Discard(dir + "/f"); return nil }},
 		{"remove", "unlink syncdir", func(d *durable.Disk, dir string) error { return d.Remove(dir + "/f") }},
-		{"folders", "mkdir syncdir mkdir syncdir", func(d *durable.Disk, dir string) error {
+		{"folders", "syncdir mkdir syncdir mkdir syncdir", func(d *durable.Disk, dir string) error {
 			return d.MkdirAll(dir+"/a/b", 0o700)
 		}},
-		{"folders that are there", "", func(d *durable.Disk, dir string) error { return d.MkdirAll(dir+"/sub", 0o700) }},
+		{"folders that are there", "syncdir", func(d *durable.Disk, dir string) error {
+			return errors.Join(d.MkdirAll(dir+"/sub", 0o700), d.MkdirAll(dir+"/sub", 0o700))
+		}},
+		{"folders that went away", "syncdir mkdir syncdir mkdir syncdir", func(d *durable.Disk, dir string) error {
+			return errors.Join(d.MkdirAll(dir+"/a", 0o700), os.Remove(dir+"/a"), d.MkdirAll(dir+"/a", 0o700))
+		}},
+		{"log that is there", "syncdir write sync", func(d *durable.Disk, dir string) error {
+			for range 2 {
+				l, err := d.OpenLog(dir+"/f", 0o600)
+				if err != nil {
+					return err
+				}
+				if err := l.Close(); err != nil {
+					return err
+				}
+			}
+			l, err := d.OpenLog(dir+"/f", 0o600)
+			if err != nil {
+				return err
+			}
+			return errors.Join(l.Append([]byte("x")), l.Close())
+		}},
 		{"settle", "sync syncdir", func(d *durable.Disk, dir string) error { return d.Settle(dir + "/f") }},
 		{"new log", "create syncdir write sync", func(d *durable.Disk, dir string) error {
 			l, err := d.OpenLog(dir+"/log", 0o600)

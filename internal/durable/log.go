@@ -31,6 +31,8 @@ func (d *Disk) OpenLog(path string, perm fs.FileMode) (*Log, error) {
 		if f, err = d.createFile(path, perm); err == nil {
 			err = d.settle("create", path)
 		}
+	} else if err == nil {
+		err = d.settleName("open", path)
 	}
 	if err != nil {
 		if f != nil {

@@ -14,6 +14,9 @@ type Image struct {
 	After int
 	// Lost says what the cut undid or tore; empty in the image that a killed process leaves.
 	Lost string
+	// Since and Until are how many moves had been made when the earliest and the latest of the lost
+	// changes were not made yet; After where nothing is lost.
+	Since, Until int
 }
 
 // allSubsets is how many changes, not safe yet, are lost in every combination.
@@ -40,7 +43,7 @@ func (r *Recorder) Images(visit func(Image) error) error {
 		if n == len(r.moves) {
 			return nil
 		}
-		if err := w.advance(r.moves[n]); err != nil {
+		if err := w.advance(r.moves[n], n); err != nil {
 			return err
 		}
 	}
@@ -55,8 +58,8 @@ type walk struct {
 	nodes nodes
 }
 
-// advance makes one move.
-func (w *walk) advance(m move) error {
+// advance makes move n.
+func (w *walk) advance(m move, n int) error {
 	if !m.file {
 		w.foreign(m)
 		return nil
@@ -67,6 +70,7 @@ func (w *walk) advance(m move) error {
 	case err != nil || m.step.Path == "":
 		return err
 	case c != nil:
+		c.move = n
 		w.open = append(w.open, c)
 	case in != nil && !in.mode.IsDir():
 		w.settle(func(c *change) bool { return c.ofBytes() && c.in == in })
@@ -151,7 +155,9 @@ func (w *walk) images(after int, visit func(Image) error) error {
 				s.make(c)
 			}
 		}
-		return visit(Image{Tree: s.tree(w.nodes), After: after, Lost: w.lost(keep, t)})
+		i := Image{Tree: s.tree(w.nodes), After: after, Since: after, Until: after}
+		w.lost(keep, t, &i)
+		return visit(i)
 	}
 	if err := subsets(len(w.open), uint64(after), func(keep []bool) error { return show(keep, nil) }); err != nil {
 		return err
@@ -167,17 +173,22 @@ func (w *walk) images(after int, visit func(Image) error) error {
 	return nil
 }
 
-func (w *walk) lost(keep []bool, t *tear) string {
+// lost notes in an image what it has lost.
+func (w *walk) lost(keep []bool, t *tear, image *Image) {
 	var parts []string
 	for i, c := range w.open {
-		if !keep[i] {
-			parts = append(parts, "without "+c.String())
+		torn := t != nil && t.at == i
+		if keep[i] && !torn {
+			continue
 		}
-		if t != nil && t.at == i {
-			parts = append(parts, fmt.Sprintf("%s only up to byte %d, then %s", c, t.n, map[bool]string{false: "nothing", true: "zeros"}[t.zeros]))
+		what := "without " + c.String()
+		if torn {
+			what = fmt.Sprintf("%s only up to byte %d, then %s", c, t.n, map[bool]string{false: "nothing", true: "zeros"}[t.zeros])
 		}
+		parts = append(parts, what)
+		image.Since, image.Until = min(image.Since, c.move), c.move
 	}
-	return strings.Join(parts, ", ")
+	image.Lost = strings.Join(parts, ", ")
 }
 
 // String names the change.

@@ -175,10 +175,14 @@ func TestARecordingGoesOnAfterACrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Behind(nil)
-	must(t, durable.NewDisk(r).Step("other", func() error { return nil }))
+	killed := r.Len()
+	must(t, durable.NewDisk(r).Step("other", func() error { return os.Mkdir(root+"/other", 0o700) }))
 	end, lost := r.Len(), false
 	must(t, r.Images(func(i powercut.Image) error {
-		lost = lost || i.After == end && len(i.Files()) == 0
+		lost = lost || i.After == end && len(i.Files()) == 0 && i.Since < killed
+		if i.Lost == "" && i.Since != i.After || i.Lost != "" && i.Since >= i.After {
+			t.Errorf("after %d, since %d: %q", i.After, i.Since, i.Lost)
+		}
 		return nil
 	}))
 	if !lost {

@@ -51,6 +51,7 @@ type change struct {
 	data   []byte
 	// folders are those whose sync is still missing; nil for a change of bytes.
 	folders map[string]bool
+	move    int // its number in the recording
 }
 
 func (c *change) ofBytes() bool { return c.folders == nil }
