@@ -17,8 +17,9 @@ type journaled struct {
 	// journalThere tells that a journal file may exist.
 	journalThere bool
 	meta         meta
-	// snapshotThere tells that state.json holds everything up to meta.LastSequence.
-	snapshotThere bool
+	// snapshotThere tells that state.json holds everything up to meta.LastSequence, namesSafe that
+	// its name is on the disk: what an earlier process renamed before it was killed need not be.
+	snapshotThere, namesSafe bool
 	// last is the last durable transaction.
 	last uint64
 	// foldAt is the length beyond which the journal is folded into a snapshot.
@@ -188,7 +189,7 @@ func (s *Store) writeSnapshot(r *rollOver) error {
 	if r != nil {
 		s.adopt(r)
 	}
-	s.disk.meta, s.disk.snapshotThere = m, true
+	s.disk.meta, s.disk.snapshotThere, s.disk.namesSafe = m, true, true
 	s.disk.foldAt = max(s.o.MinJournal, int64(len(data)))
 	return nil
 }
@@ -213,6 +214,12 @@ func (s *Store) beginJournal() error {
 		if err := s.writeSnapshot(nil); err != nil {
 			return err
 		}
+	}
+	if !s.disk.namesSafe {
+		if err := s.o.Disk.SyncDir(s.o.Dir); err != nil {
+			return err
+		}
+		s.disk.namesSafe = true
 	}
 	s.disk.journalThere = true
 	s.keepBase()
