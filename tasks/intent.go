@@ -254,6 +254,9 @@ func (t *Tree) finish(h *Held, i intent) error {
 		return t.finished(i, place)
 	case i.AfterSHA256 == sum && place.Queue == i.from() && i.BeforeSHA256 != sum:
 		// New bytes, not moved yet.
+		if err := t.Settle(place, place.Queue); err != nil {
+			return err
+		}
 		if _, err := t.Move(h, place, i.to()); err != nil {
 			return err
 		}
@@ -264,11 +267,14 @@ func (t *Tree) finish(h *Held, i intent) error {
 	return nil
 }
 
-// finished journals a change whose file stands where it belongs. What a dead process wrote may
-// not be on the disk yet.
+// finished journals a change whose file stands where it belongs.
 func (t *Tree) finished(i intent, place Ref) error {
-	if err := t.disk.Settle(t.fullPath(place.File)); err != nil {
-		return storage(err, "%s cannot be synced", place.File)
+	from := i.from()
+	if i.From == fromNew {
+		from = place.Queue
+	}
+	if err := t.Settle(place, from); err != nil {
+		return err
 	}
 	return t.conclude(i)
 }

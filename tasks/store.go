@@ -150,3 +150,16 @@ func (t *Tree) Move(h *Held, r Ref, to contract.Queue) (Ref, error) {
 	}
 	return next, nil
 }
+
+// Settle makes sure that what a dead process did to a task's file is on the disk: its bytes, its
+// name, and that it has left the queue from. What it wrote may have been in the page cache alone.
+func (t *Tree) Settle(r Ref, from contract.Queue) error {
+	err := t.disk.Settle(t.fullPath(r.File))
+	if err == nil && from != r.Queue && from != "" {
+		err = t.disk.SyncDir(t.project.QueueDir(from))
+	}
+	if err != nil {
+		return storage(err, "%s cannot be synced", r.File)
+	}
+	return nil
+}

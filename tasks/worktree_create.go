@@ -36,7 +36,7 @@ func createWorktree(ctx context.Context, w WorktreeRequest, place worktreePlace)
 		args = append(args, "--no-track", "-b", place.branch, place.path, base)
 	}
 	if err := w.Git.Disk.MkdirAll(filepath.Dir(place.path), 0o755); err != nil {
-		return fmt.Errorf("folder of worktrees: %w", err)
+		return storage(err, "the folder of worktrees cannot be made")
 	}
 	if _, err := w.Git.run(ctx, gitCall{step: "git.worktree-add", dir: w.Project.Root, args: args}); err != nil {
 		return fmt.Errorf("worktree of task %s: %w", place.id, err)

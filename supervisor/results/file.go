@@ -74,6 +74,17 @@ func (a *Applier) moveFile(held *tasks.Held, op *operation, state fileState) (ta
 		}
 	}
 	ref.Revision = tasks.RevisionOf(ref.File, []byte(op.After))
+	if state == fileWritten {
+		if err := a.o.Tree.Settle(ref, ref.Queue); err != nil {
+			return ref, err
+		}
+	}
+	if state == fileMoved {
+		to := tasks.Ref{ID: ref.ID, Queue: contract.Queue(op.Destination), File: op.file(op.Destination)}
+		if err := a.o.Tree.Settle(to, ref.Queue); err != nil {
+			return ref, err
+		}
+	}
 	if !op.moves() {
 		return ref, nil
 	}
