@@ -78,7 +78,7 @@ func (c *core) readDocuments() (err error) {
 func (c *core) openStore(ctx context.Context) (err error) {
 	p := c.o.Project
 	c.store, err = runstore.Open(ctx, runstore.Options{Dir: p.StoreDir(), Disk: c.disk, Now: c.o.Now, Log: c.log,
-		MaxEvents: c.contract.MaxRuntimeEvents, EagerHistory: c.o.EagerHistory})
+		MaxEvents: c.contract.MaxRuntimeEvents, EagerHistory: c.o.EagerHistory, MinJournal: c.o.MinJournal})
 	if err != nil {
 		return err
 	}

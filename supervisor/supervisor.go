@@ -42,6 +42,8 @@ type Options struct {
 	CLI []string
 	// Seam makes durable steps fail in tests; nil outside them.
 	Seam durable.Seam
+	// MinJournal is runstore.Options.MinJournal: 0 but in tests, which fold sooner.
+	MinJournal int64
 	// RunTool runs git, as execgate.RunTool does, which nil means. Tests that repeat an operation
 	// for each of its steps take a cheaper one.
 	RunTool func(context.Context, execgate.Tool) (execgate.ToolOutput, error)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,8 @@ type attempt struct {
 	judged dispatch.Judgement
 	task   *tasks.Task
 	id     runstore.RunID
+	// agent is a process that stands for the agent, where the scenario needs one that lives.
+	agent *exec.Cmd
 }
 
 func (a *attempt) run() *runstore.Run { return a.view().Run(a.id) }
@@ -28,6 +31,7 @@ func (a *attempt) run() *runstore.Run { return a.view().Run(a.id) }
 // run claims a ready task and takes its run to its end.
 func (l *life) run(j dispatch.Judgement, turn func(a *attempt) error) error {
 	a := &attempt{life: l, judged: j}
+	defer a.endAgent()
 	for _, stage := range []struct {
 		name string
 		do   func() error
@@ -40,12 +44,17 @@ func (l *life) run(j dispatch.Judgement, turn func(a *attempt) error) error {
 		}
 	}
 	l.driven = a.id
-	defer func() { l.driven = "" }()
-	if err := turn(a); err != nil {
+	err := turn(a)
+	l.driven = ""
+	a.endAgent()
+	if err != nil {
 		return err
 	}
-	if a.run().State.Terminal() {
+	switch s := a.run().State; {
+	case s.Terminal():
 		return nil
+	case s == runstore.Cancelling:
+		return l.do("end", func() error { return a.end(runstore.Cancelled, "operator_cancelled") })
 	}
 	return l.do("end", func() error { return a.end(runstore.Completed, "turn_ended") })
 }
@@ -100,10 +109,18 @@ func (a *attempt) workspace() error {
 	})
 }
 
-// launch records the process and opens its gate. The process itself has ended long before.
+// launch records the process and opens its gate. Unless the scenario needs one that lives, the
+// process has ended long before.
 func (a *attempt) launch() error {
 	if a.run().Process == nil {
-		if err := a.update(func(tx *runstore.Tx) error { return tx.RecordProcess(a.id, gone()) }); err != nil {
+		process := gone()
+		if a.w.liveAgent {
+			var err error
+			if process, err = a.startAgent(); err != nil {
+				return err
+			}
+		}
+		if err := a.update(func(tx *runstore.Tx) error { return tx.RecordProcess(a.id, process) }); err != nil {
 			return err
 		}
 	}
@@ -111,6 +128,33 @@ func (a *attempt) launch() error {
 		return a.end(runstore.Failed, "transport_failure") // as the walk does
 	}
 	return nil
+}
+
+// startAgent starts a process that does nothing, and returns its identity.
+func (a *attempt) startAgent() (runstore.Process, error) {
+	a.endAgent()
+	a.agent = exec.Command("sleep", "60")
+	if err := a.agent.Start(); err != nil {
+		return runstore.Process{}, err
+	}
+	p := gone()
+	p.PID = a.agent.Process.Pid
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID))
+	if err != nil {
+		return p, err
+	}
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	p.StartTicks, err = strconv.ParseUint(fields[19], 10, 64)
+	return p, err
+}
+
+// endAgent ends the agent's process; it does nothing a second time.
+func (a *attempt) endAgent() {
+	if a.agent != nil {
+		_ = a.agent.Process.Kill() // it may have ended
+		_ = a.agent.Wait()         // it was killed: its status says nothing
+		a.agent = nil
+	}
 }
 
 // gone is the identity of a process that has ended.
@@ -165,7 +209,13 @@ func (a *attempt) end(s runstore.State, reason string) error {
 		if err := permission.CloseRun(tx, a.id, permission.RunClosed); err != nil {
 			return err
 		}
-		return tx.Transition(a.id, string(s), s, reason, nil)
+		if err := tx.Transition(a.id, string(s), s, reason, nil); err != nil {
+			return err
+		}
+		if c := tx.Run(a.id).Control; c != nil {
+			return tx.SetControl(a.id, c.ID, "completed")
+		}
+		return nil
 	})
 }
 

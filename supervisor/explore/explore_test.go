@@ -29,7 +29,14 @@ type scenario struct {
 	// operation and the end of a path, or a step's name.
 	steps int
 	must  []string
+	// minJournal is when the journal is folded, 0 for as a daemon does it.
+	minJournal int64
+	// liveAgent says that the recorded process of a run must live in its turn.
+	liveAgent bool
 }
+
+// errAgain says that the story goes on after another start.
+var errAgain = errors.New("the story goes on after another start")
 
 // explored is what was tried of one scenario.
 type explored struct {
@@ -68,30 +75,52 @@ func (m *memory) acknowledged(after int) *runstore.View {
 	return nil
 }
 
+// begin makes the project of a scenario.
+func (s scenario) begin(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.minJournal, w.liveAgent = s.minJournal, s.liveAgent
+	s.set(w)
+	return w
+}
+
 // recording plays a scenario once, without a fault, and keeps everything.
 func (s scenario) recording(w *world, a *agents) *memory {
 	w.t.Helper()
 	r, err := powercut.Record(w.top, nil)
 	must(w.t, err)
 	m := &memory{Recorder: r, views: map[int]*runstore.View{}}
-	err = w.live(a, w.options(m), nil, func(l *life) error {
-		m.mu.Lock()
-		m.store = l.r.Store
-		m.mu.Unlock()
-		if err := l.promised(true, nil); err != nil {
-			return err
-		}
-		if err := s.play(l); err != nil {
-			return err
-		}
-		return errors.Join(s.check(l), l.promised(false, nil))
-	})
-	m.note()
+	err = errAgain
+	for errors.Is(err, errAgain) {
+		err = w.live(a, w.options(m), nil, func(l *life) error {
+			m.set(l.r.Store)
+			if err := l.promised(true, nil); err != nil {
+				return err
+			}
+			return s.goOn(l, nil)
+		})
+		m.note()
+		m.set(nil)
+	}
 	if err != nil {
 		w.t.Fatalf("without a fault: %v\n%s", err, w.log.String())
 	}
 	must(w.t, r.Err())
 	return m
+}
+
+// goOn takes the story to its end, and holds end and promises against what is on record.
+func (s scenario) goOn(l *life, acknowledged *runstore.View) error {
+	if err := s.play(l); err != nil {
+		return err
+	}
+	return errors.Join(s.check(l), l.promised(false, acknowledged))
+}
+
+func (m *memory) set(s *runstore.Store) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.store = s
 }
 
 // contains checks that a scenario has the steps that it is for.
@@ -121,11 +150,15 @@ type find struct {
 	before       []durable.Step
 }
 
-// finds are all different folders, in the order in which they come to be.
-func (m *memory) finds(t *testing.T) (all []*find, stops int) {
+// finds are all different folders among those that are wanted, in the order in which they come to
+// be, and how many of them a killed process leaves.
+func (m *memory) finds(t *testing.T, want func(powercut.Image) bool) (all []*find, stops int) {
 	t.Helper()
 	bySum, stopped := map[uint64]*find{}, map[uint64]bool{}
 	must(t, m.Images(func(i powercut.Image) error {
+		if !want(i) {
+			return nil
+		}
 		sum := i.Sum()
 		f := bySum[sum]
 		if f == nil {
@@ -146,45 +179,66 @@ func (m *memory) finds(t *testing.T) (all []*find, stops int) {
 
 // explore stops a scenario everywhere, and cuts the power everywhere.
 func (s scenario) explore(t *testing.T) explored {
-	w := newWorld(t)
-	s.set(w)
-	begin := w.capture()
-	a := newAgents()
+	w := s.begin(t)
+	a := w.seed.clone()
 	m := s.recording(w, a)
 	s.contains(t, m.Steps())
-	all, stops := m.finds(t)
-	bad, ended := 0, map[uint64]bool{}
+	all, stops := m.finds(t, func(powercut.Image) bool { return true })
+	ended := map[uint64]bool{}
+	s.tryAll(t, w, a, m, all, ended)
+	return explored{steps: len(m.Steps()), stops: stops, images: len(all), ends: len(ended)}
+}
+
+// tryAll starts again from each folder and goes on to the end, and returns how many were bad; a
+// few are enough. ended are the recovered states from which the end was reached already: what goes
+// on from the same state comes to the same end.
+func (s scenario) tryAll(t *testing.T, w *world, a *agents, m *memory, all []*find, ended map[uint64]bool) (bad int) {
+	t.Helper()
 	for n, f := range all {
-		w.restore(f.Tree)
-		w.clock.Store(1 << 30)
-		known := &agents{a.tokens, a.texts, map[string]int{}}
-		err := w.live(known, w.options(nil), nil, func(l *life) error {
+		err := s.try(w, a, f, ended)
+		if err == nil {
+			continue
+		}
+		t.Errorf("image %d of %d, after move %d (%s), %s:\n%v\n%s", n, len(all), f.After, m.Describe(f.After), orStopped(f.Lost), err, w.log.String())
+		if bad++; bad == 3 {
+			break
+		}
+	}
+	return bad
+}
+
+func (s scenario) try(w *world, a *agents, f *find, ended map[uint64]bool) error {
+	w.restore(f.Tree)
+	w.clock.Store(1 << 30)
+	known := &agents{a.tokens, a.texts, map[string]int{}}
+	err := errAgain
+	for errors.Is(err, errAgain) {
+		err = w.live(known, w.options(nil), nil, func(l *life) error {
 			if err := l.promised(true, f.acknowledged); err != nil {
 				return fmt.Errorf("after the restart: %w", err)
 			}
-			// What goes on from the same state comes to the same end.
 			state := l.state()
 			if ended[state] {
 				return nil
 			}
 			ended[state] = true
-			if err := s.play(l); err != nil {
+			if err := s.goOn(l, f.acknowledged); err != nil {
 				return fmt.Errorf("on the way to the end: %w", err)
 			}
-			return errors.Join(s.check(l), l.promised(false, f.acknowledged))
+			return nil
 		})
-		if err != nil {
-			t.Errorf("image %d of %d, after move %d (%s), %s:\n%v\n%s", n, len(all), f.After, m.Describe(f.After), orStopped(f.Lost), err, w.log.String())
-			if bad++; bad == 3 {
-				t.FailNow()
-			}
-		}
 	}
-	out := explored{steps: len(m.Steps()), stops: stops, images: len(all), ends: len(ended)}
+	return err
+}
+
+// sweeps lets every step fail in every way.
+func (s scenario) sweeps(t *testing.T) int {
+	w := s.begin(t)
+	begin, n := w.capture(), 0
 	for _, kind := range faultsOf {
-		out.faults += s.sweep(t, w, begin, kind)
+		n += s.sweep(t, w, begin, kind)
 	}
-	return out
+	return n
 }
 
 // state tells recovered projects apart: by what the store says, and by every file that is not the

@@ -174,7 +174,7 @@ func (l *life) stopped() error {
 func (s scenario) sweep(t *testing.T, w *world, from powercut.Tree, kind fault) int {
 	t.Helper()
 	w.restore(from)
-	f, a := newFaults(kind), newAgents()
+	f, a := newFaults(kind), w.seed.clone()
 	var acknowledged *runstore.View
 	for range 1000 {
 		f.arm("open")
@@ -188,8 +188,10 @@ func (s scenario) sweep(t *testing.T, w *world, from powercut.Tree, kind fault) 
 			if err := s.play(l); err != nil {
 				return err
 			}
-			if err := errors.Join(s.check(l), l.promised(false, acknowledged)); err != nil {
+			if err := errors.Join(s.check(l), l.promised(false, acknowledged)); err != nil && !errors.Is(err, errAgain) {
 				return violation{err}
+			} else if err != nil {
+				return err
 			}
 			l.seen = l.view()
 			f.arm("close")
@@ -203,7 +205,7 @@ func (s scenario) sweep(t *testing.T, w *world, from powercut.Tree, kind fault) 
 		switch {
 		case err == nil && hit == "":
 			return f.total
-		case err == nil, errors.Is(err, errRestart) && !errors.As(err, &broken):
+		case err == nil, (errors.Is(err, errRestart) || errors.Is(err, errAgain)) && !errors.As(err, &broken):
 			continue
 		case hit != "" && !errors.As(err, &broken) && clear(err) == nil:
 			continue

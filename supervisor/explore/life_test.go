@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"strings"
@@ -58,6 +59,11 @@ type agents struct {
 
 func newAgents() *agents {
 	return &agents{map[runstore.RunID]string{}, map[runstore.RunID]string{}, map[string]int{}}
+}
+
+// clone returns agents that know the same.
+func (a *agents) clone() *agents {
+	return &agents{maps.Clone(a.tokens), maps.Clone(a.texts), maps.Clone(a.asked)}
 }
 
 func (l *life) view() *runstore.View { return l.r.Store.View() }
@@ -218,6 +224,13 @@ func (l *life) ask(op string, run runstore.RunID, args any) (json.RawMessage, er
 	}
 }
 
+// request performs an operator's operation without arguments under a request id.
+func (l *life) request(id, op string) error {
+	self := execgate.Peer{PID: os.Getpid(), UID: uint32(os.Getuid()), Known: true}
+	_, err := l.r.Operations.Serve(l.ctx, self, control.Call{Version: control.Version, ID: id, Op: op, Args: []byte("{}")})
+	return err
+}
+
 func hash(s string) uint32 {
 	h := uint32(2166136261)
 	for _, b := range []byte(s) {
@@ -273,6 +286,9 @@ func (l *life) judgement() string {
 // next makes the next move: an open result is applied, a ready task claimed, and where something
 // stands in the way its own remedy is followed.
 func (l *life) next(turn func(a *attempt) error) error {
+	if len(l.view().OpenControls()) > 0 {
+		return l.do("settle", func() error { return l.r.Settle(l.ctx) })
+	}
 	for _, res := range l.view().OpenResults() {
 		if res.Status != "needs_recovery" && res.Hold() == nil {
 			return l.apply(res.ID())

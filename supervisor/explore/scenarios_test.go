@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"testing"
 
 	"greatminds/runstore"
 )
@@ -75,8 +74,4 @@ func (w *world) queues() string {
 		names += filepath.Base(filepath.Dir(f))
 	}
 	return names
-}
-
-func TestExplorePipeline(t *testing.T) {
-	t.Logf("%+v", pipeline.explore(t))
 }

@@ -30,7 +30,13 @@ type world struct {
 	project   contract.Project
 	// clock counts milliseconds; every look moves it.
 	clock atomic.Int64
-	log   bytes.Buffer
+	// seed is what agents hold from before the story.
+	seed *agents
+	log  bytes.Buffer
+	// liveAgent says that the recorded process of a run must live in its turn.
+	liveAgent bool
+	// minJournal is when the store folds its journal; 0 is the daemon's own measure.
+	minJournal int64
 }
 
 const (
@@ -52,7 +58,7 @@ func newWorld(t *testing.T) *world {
 	}
 	top, err := filepath.EvalSymlinks(dir)
 	must(t, err)
-	w := &world{t: t, top: top, root: filepath.Join(top, "project")}
+	w := &world{t: t, top: top, root: filepath.Join(top, "project"), seed: newAgents()}
 	schema := contract.EmbeddedSchema()
 	must(t, os.MkdirAll(filepath.Join(top, "home"), 0o755))
 	for _, q := range schema.TaskQueues() {
@@ -126,9 +132,14 @@ func (w *world) environ() []string {
 
 func (w *world) git(dir string, args ...string) string {
 	w.t.Helper()
+	return w.gitAs([]string{"GIT_AUTHOR_NAME=A Person", "GIT_AUTHOR_EMAIL=person@example.invalid",
+		"GIT_COMMITTER_NAME=A Person", "GIT_COMMITTER_EMAIL=person@example.invalid"}, dir, args...)
+}
+
+func (w *world) gitAs(who []string, dir string, args ...string) string {
+	w.t.Helper()
 	c := exec.Command("git", args...)
-	c.Dir, c.Env = dir, append(w.environ(), "GIT_AUTHOR_NAME=A Person", "GIT_AUTHOR_EMAIL=person@example.invalid",
-		"GIT_COMMITTER_NAME=A Person", "GIT_COMMITTER_EMAIL=person@example.invalid")
+	c.Dir, c.Env = dir, append(w.environ(), who...)
 	out, err := c.CombinedOutput()
 	if err != nil {
 		w.t.Fatalf("git %v: %v\n%s", args, err, out)
@@ -172,7 +183,7 @@ func (w *world) options(seam durable.Seam) supervisor.Options {
 		return ""
 	}
 	return supervisor.Options{Project: w.project, Log: slog.New(slog.NewTextHandler(&w.log, nil)), Now: w.now,
-		Getenv: getenv, Environ: w.environ(), Version: "0", CLI: []string{"greatminds"}, Seam: seam, RunTool: plain}
+		Getenv: getenv, Environ: w.environ(), Version: "0", CLI: []string{"greatminds"}, Seam: seam, RunTool: plain, MinJournal: w.minJournal}
 }
 
 func (w *world) capture() powercut.Tree {
