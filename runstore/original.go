@@ -96,6 +96,10 @@ func notTakenOver(err error) error {
 // finishTakeOver is the last step: the snapshot in place of the original's state.json.
 func (s *Store) finishTakeOver() error {
 	v := s.View()
+	// A history may stand there that no snapshot lists any more: its numbers are not used again.
+	if err := s.tidyHistory(false); err != nil {
+		return notTakenOver(err)
+	}
 	if err := s.writeSnapshot(s.rollOver()); err != nil {
 		return notTakenOver(err)
 	}

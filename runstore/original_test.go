@@ -166,6 +166,29 @@ func once(t *testing.T, dir string) {
 	}
 }
 
+// What has ended goes to the history at the take-over already, and is found there.
+func TestARolledOverTakeOverIsWhole(t *testing.T) {
+	dir := leftByOriginal(t, "pruned")
+	o := options(dir, nil)
+	o.EagerHistory = true
+	s := openStore(t, o)
+	runs := s.View().Totals()[Completed]
+	closeStore(t, s)
+	for range 2 {
+		s = openStore(t, o)
+		if got := s.View().Totals()[Completed]; got != runs || got != 6 {
+			t.Errorf("got %d runs, want %d", got, runs)
+		}
+		for id := range documentOf(t, readText(t, filepath.Join(dir, s.View().TakenOver().File)))["runs"].(map[string]any) {
+			if r := s.View().Run(RunID(id)); r == nil || s.View().ResultOfRun(r.ID) == nil {
+				t.Errorf("run %s is not found", id)
+			}
+		}
+		update(t, s, func(tx *Tx) error { tx.Emit("more", "", nil); return nil })
+		closeStore(t, s)
+	}
+}
+
 // The sequence goes on, and so do the counters of what was discarded.
 func TestEventsOfTheOriginalKeepTheirSequence(t *testing.T) {
 	dir := leftByOriginal(t, "pruned")
