@@ -82,7 +82,7 @@ func Accounts(w World, v *runstore.View) map[string]policy.AccountVerdict {
 }
 
 func accountRun(w World, v *runstore.View, r *runstore.Run) policy.AccountRun {
-	a := policy.AccountRun{RunID: string(r.ID), EndedAt: endOf(r), Waited: w.waited(r.ID), WaitingAuth: r.State == runstore.WaitingAuth}
+	a := policy.AccountRun{RunID: string(r.ID), ClaimedAt: moment(r.CreatedAt), EndedAt: endOf(r), Waited: w.waited(r.ID), WaitingAuth: r.State == runstore.WaitingAuth}
 	if r.StartupReadyAt != nil {
 		a.ReadyAt = moment(*r.StartupReadyAt)
 	}

@@ -4,8 +4,9 @@ import "time"
 
 // AccountRun is what the shared backoff needs to know of one run of an account.
 type AccountRun struct {
-	RunID   string
-	EndedAt time.Time
+	RunID string
+	// ClaimedAt is by the wall clock, like the other times; the order of the runs is not.
+	ClaimedAt, EndedAt time.Time
 	// Waited is as in [Attempt].
 	Waited time.Duration
 	// Failed marks a recognized startup failure (see Attempt.StartupFailure).
@@ -27,22 +28,29 @@ type AccountVerdict struct {
 // Account judges one account by all of its runs, in the order of their claims.
 //
 // Failures after the newest startup_ready_at form the streak; the end of the last of them starts
-// the delay. A run without the marker resets nothing. Spec: "Shared account startup backoff".
+// the delay. A run without the marker resets nothing. Where the clock was set back between two
+// claims their times do not compare, and the order of the claims counts. Spec: "Shared account startup backoff".
 func Account(runs []AccountRun, initial, max time.Duration, now time.Time) AccountVerdict {
-	var ready time.Time
+	var ready AccountRun
 	for _, r := range runs {
 		if r.WaitingAuth {
 			return AccountVerdict{Hold: AccountNeedsLogin, SourceRun: r.RunID}
 		}
-		if r.ReadyAt.After(ready) {
-			ready = r.ReadyAt
+		if r.ReadyAt.After(ready.ReadyAt) || !r.ReadyAt.IsZero() && r.ClaimedAt.Before(ready.ClaimedAt) {
+			ready = r
 		}
 	}
 	var v AccountVerdict
 	var last time.Time
 	var waited time.Duration
+	later := ready.RunID == "" // whether the run was claimed after the one that was ready
 	for _, r := range runs {
-		if !r.Failed || !r.EndedAt.After(ready) {
+		after := r.EndedAt.After(ready.ReadyAt)
+		if setBack := later == r.ClaimedAt.Before(ready.ClaimedAt) && !r.ClaimedAt.Equal(ready.ClaimedAt); setBack {
+			after = later
+		}
+		later = later || r.RunID == ready.RunID
+		if !r.Failed || !after {
 			continue
 		}
 		v.Failures++

@@ -49,3 +49,26 @@ func TestWhatWasWaitedCounts(t *testing.T) {
 		}
 	}
 }
+
+// A streak is counted by the order of the claims where the clock was set back since the account was ready, and ends with the next
+// run that is ready, whatever its time says.
+func TestAStreakOutlastsAClockThatIsSetBack(t *testing.T) {
+	back := t0.Add(-24 * time.Hour)
+	ready := policy.AccountRun{RunID: "ready", ClaimedAt: t0, ReadyAt: t0.Add(time.Second), EndedAt: t0.Add(time.Minute)}
+	failed := func(id string, at time.Time) policy.AccountRun {
+		return policy.AccountRun{RunID: id, ClaimedAt: at, EndedAt: at.Add(time.Second), Failed: true}
+	}
+	before := failed("before", t0.Add(-time.Minute))
+	runs := []policy.AccountRun{before, ready, failed("f1", back), failed("f2", back.Add(10*time.Second))}
+	now := back.Add(11 * time.Second)
+	if v := policy.Account(runs, 5*time.Second, time.Minute, now); v.Failures != 2 || v.SourceRun != "f2" || !v.NextAt.Equal(now.Add(10*time.Second)) {
+		t.Errorf("got %+v, want two failures and 10s to wait", v)
+	}
+	again := policy.AccountRun{RunID: "again", ClaimedAt: back.Add(time.Minute), ReadyAt: back.Add(61 * time.Second), EndedAt: back.Add(2 * time.Minute)}
+	if v := policy.Account(append(runs, again), 5*time.Second, time.Minute, back.Add(3*time.Minute)); v.Failures != 0 {
+		t.Errorf("ready again, and got %+v", v)
+	}
+	if v := policy.Account(append(runs, again, failed("f3", back.Add(4*time.Minute))), 5*time.Second, time.Minute, back.Add(5*time.Minute)); v.Failures != 1 {
+		t.Errorf("one failure after it, and got %+v", v)
+	}
+}
