@@ -134,7 +134,11 @@ func (c *core) recover(ctx context.Context) error {
 	if err := recoverRuns(ctx, c); err != nil {
 		return err
 	}
-	return c.applier.Recover(ctx)
+	if err := c.applier.Recover(ctx); err != nil {
+		return err
+	}
+	c.promises()
+	return nil
 }
 
 func (c *core) queues() []contract.Queue {
