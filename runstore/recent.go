@@ -12,7 +12,7 @@ const (
 	recentEvents     = 200
 	// recentWhole is how many bytes of finished runs are shown with all that belongs to them. The
 	// others are shown in brief.
-	recentWhole = 32 << 10
+	recentWhole = 16 << 10
 	// recentEventBytes bounds the events where they are long.
 	recentEventBytes = 48 << 10
 )
