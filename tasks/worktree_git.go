@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +25,7 @@ const (
 	gitLongLimit  = 10 * time.Minute // a call that writes a whole checkout or runs filters on it
 	gitMaxOutput  = 64 << 20
 	gitStderrShow = 400
+	readTries     = 3 // of a call that only reads
 )
 
 // Git runs git for one project: bounded, without a terminal, without any GIT_* variable of
@@ -85,6 +88,10 @@ func (g *Git) run(ctx context.Context, c gitCall) (execgate.ToolOutput, error) {
 	call := func() error {
 		var err error
 		out, err = start(ctx, g.tool(c))
+		// A call that only reads loses nothing by a second try, also where nobody knows how it ended.
+		for tries := 1; c.step == "" && tries < readTries && errors.Is(err, execgate.ErrUnknown) && ctx.Err() == nil; tries++ {
+			out, err = start(ctx, g.tool(c))
+		}
 		if err != nil {
 			return g.explain(ctx, c, err)
 		}
@@ -131,8 +138,33 @@ func (c gitCall) verdict(out execgate.ToolOutput) error {
 		return nil
 	}
 	failed := &gitError{dir: c.dir, args: c.args, code: out.Code, stderr: shorten(out.Stderr)}
+	if lock := lockIn(out.Stderr); lock != "" {
+		return locked(c.dir, lock, failed)
+	}
 	return &refusal.Refusal{Code: refusal.CodeGitFailed, What: failed.Error(), Err: failed,
 		Remedy: "put right what git names, then try again"}
+}
+
+// takenLock is how git names the lock file that it could not take.
+var takenLock = regexp.MustCompile(`Unable to create '([^'\n]+\.lock)': File exists`)
+
+// lockIn is the lock file that was in git's way, "" where none was.
+func lockIn(stderr []byte) string {
+	if m := takenLock.FindSubmatch(stderr); m != nil {
+		return string(m[1])
+	}
+	return ""
+}
+
+// locked refuses for a lock file of git's, with the one remedy there is. A git that was killed leaves it, and
+// nobody but a person can tell that from one that is at work. It is never removed by us.
+func locked(dir, lock string, cause error) *refusal.Refusal {
+	code := refusal.CodeGitLocked
+	if filepath.Base(lock) == "index.lock" {
+		code = refusal.CodeGitIndexLocked
+	}
+	return &refusal.Refusal{Code: code, Err: cause, What: fmt.Sprintf("the checkout %s cannot be written: %s exists", dir, lock),
+		Remedy: fmt.Sprintf("let the git that holds it end; if none runs in %s, remove %s", dir, lock)}
 }
 
 // explain names what kept git from running or ending.

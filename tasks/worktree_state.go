@@ -244,9 +244,7 @@ func underWay(gitDir string) string {
 // checkIdle refuses a checkout in which a lock stands or something is under way.
 func checkIdle(path, gitDir string) error {
 	if lock := indexLock(gitDir); lock != "" {
-		return refusal.New(refusal.CodeGitIndexLocked,
-			fmt.Sprintf("let the git that holds it end; if none runs in %s, remove %s", path, lock),
-			"the checkout %s cannot be written: %s exists", path, lock)
+		return locked(path, lock, nil)
 	}
 	if what := underWay(gitDir); what != "" {
 		return refusal.New(refusal.CodeMergeBusy, "finish it or abort it there",

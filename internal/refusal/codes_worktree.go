@@ -12,6 +12,8 @@ const (
 	CodeGitTimeout Code = "git_timeout"
 	// CodeGitIndexLocked is an index.lock in the way of a write.
 	CodeGitIndexLocked Code = "git_index_locked"
+	// CodeGitLocked is another lock file of git's in the way of a write: of a ref, say.
+	CodeGitLocked Code = "git_locked"
 	// CodeNotARepository is a project folder outside every git repository.
 	CodeNotARepository Code = "not_a_repository"
 	// CodeDefaultBranchMissing is a default branch that has no commit.
@@ -69,6 +71,7 @@ func init() {
 		{CodeGitFailed, Storage, "a git call failed"},
 		{CodeGitTimeout, Storage, "a git call, one of its filters or a hook did not end within its bound"},
 		{CodeGitIndexLocked, Storage, "an index.lock of git is in the way"},
+		{CodeGitLocked, Storage, "a lock file of git is in the way"},
 		{CodeNotARepository, Failed, "the project folder is in no git repository"},
 		{CodeDefaultBranchMissing, Storage, "the default branch does not exist or has no commit"},
 		{CodeBaseCommitUnknown, Storage, "the repository does not hold the plan's base commit"},
