@@ -65,7 +65,7 @@ func judge(pic *picture, l *ledger, final bool) []finding {
 // unsettled tells whether a result waits: then a merge may stand half made in the user's checkout.
 func (pic *picture) unsettled() bool {
 	for _, r := range pic.status.Results {
-		if r.open() || r.Status == "needs_recovery" {
+		if r.open() {
 			return true
 		}
 	}
@@ -264,7 +264,7 @@ func (j *judgement) results() {
 		switch {
 		case !known:
 			j.found(lost, "result %s was received and is not there", id)
-		case j.final && (r.open() || r.Status == "needs_recovery"):
+		case j.final && r.open():
 			j.found(lost, "result %s is %s at the end", id, r.Status)
 		}
 	}

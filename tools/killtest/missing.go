@@ -18,7 +18,7 @@ type shown struct {
 
 // settled tells whether nothing of the run will change any more, but for a retry of it.
 func (s shown) settled() bool {
-	if s.Run.active() || s.Result != nil && (s.Result.open() || s.Result.Status == "needs_recovery") {
+	if s.Run.active() || s.Result != nil && s.Result.open() {
 		return false
 	}
 	for _, c := range s.Commands {

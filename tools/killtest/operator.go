@@ -173,8 +173,16 @@ func (o *operator) due(doc *statusDoc, pic *picture) []act {
 	if doc.Paused {
 		acts = append(acts, setPaused(false))
 	}
+	assigned := map[string]bool{}
 	for _, a := range doc.Assignments {
+		assigned[a.TaskID] = true
 		acts = append(acts, o.applied(a)...)
+	}
+	for _, r := range doc.Recovery {
+		if !assigned[r.TaskID] {
+			o.p.removeLock(r.Reason)
+			acts = append(acts, o.applied(assignment{TaskID: r.TaskID, What: r.Reason, Remedy: r.remedy()})...)
+		}
 	}
 	unfinished := 0
 	for _, id := range sorted(pic.queues) {
@@ -193,6 +201,16 @@ func (o *operator) due(doc *statusDoc, pic *picture) []act {
 		}
 	}
 	return acts
+}
+
+// remedy is the first of the commands that does something.
+func (r recovery) remedy() string {
+	for _, command := range r.Commands {
+		if !strings.HasPrefix(command, "greatminds run command-status") {
+			return command
+		}
+	}
+	return ""
 }
 
 // filing files the next task: first one whose filing was cut short and left nothing.
@@ -245,74 +263,4 @@ func (p *project) removeLock(remedy string) {
 	if err := os.Remove(m[1]); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		p.found(stuck, "the remedy %q cannot be applied: %v", remedy, err)
 	}
-}
-
-// calls are the operator's calls that a round can be about.
-var calls = []string{"new", "new", "answer", "answer", "pause", "resume", "cancel", "retry", "plan", "status"}
-
-// drawn is the act of a round. Where there is nothing for it, a task is filed, or dispatch paused
-// where there are enough of them. The operator must be quiet.
-func (o *operator) drawn(ctx context.Context, name string, pick int) (act, error) {
-	doc, err := o.p.status(ctx)
-	if err != nil {
-		return act{}, err
-	}
-	var pic picture
-	if err := pic.readQueues(filepath.Join(o.p.dir, ".greatminds")); err != nil {
-		return act{}, err
-	}
-	if doc == nil {
-		doc = &statusDoc{}
-	}
-	if fit := o.fitting(name, doc, &pic); len(fit) > 0 {
-		return fit[pick%len(fit)], nil
-	}
-	if open := len(pic.queues) - len(pic.in("verified")); open < int(o.open.Load())+2 {
-		if a, ok := o.filing(&pic); ok {
-			return a, nil
-		}
-	}
-	return setPaused(true), nil
-}
-
-// fitting are the acts of a name that there is reason for now.
-func (o *operator) fitting(name string, doc *statusDoc, pic *picture) (fit []act) {
-	switch name {
-	case "pause", "resume":
-		return []act{setPaused(name == "pause")}
-	case "status":
-		return []act{{args: []string{"run", "status", "--json"}}}
-	case "answer":
-		for _, id := range sorted(doc.Permissions) {
-			if p := doc.Permissions[id]; p.Status == "pending" {
-				fit = append(fit, answer(p, "ok"))
-			}
-		}
-	case "cancel":
-		for _, id := range sorted(doc.Runs) {
-			if doc.Runs[id].active() {
-				fit = append(fit, cancelRun(id))
-			}
-		}
-	case "retry":
-		for _, a := range doc.Assignments {
-			acts, _ := remedies(a.Remedy, 0)
-			fit = append(fit, acts...)
-		}
-	case "plan":
-		for _, id := range pic.in("feature_inbox") {
-			fit = append(fit, o.p.planTask(id))
-		}
-	}
-	return fit
-}
-
-// in lists the tasks of a queue.
-func (pic *picture) in(queue string) (ids []string) {
-	for _, id := range sorted(pic.queues) {
-		if pic.queue(id) == queue {
-			ids = append(ids, id)
-		}
-	}
-	return ids
 }

@@ -70,6 +70,14 @@ type statusDoc struct {
 	Results     map[string]resultRow
 	Commands    map[string]commandRow
 	Assignments []assignment
+	// Recovery is what needs a person, also where its task is out of work already.
+	Recovery []recovery
+}
+
+type recovery struct {
+	TaskID   string `json:"task_id"`
+	Reason   string
+	Commands []string
 }
 
 type runRow struct {
@@ -102,7 +110,10 @@ type resultRow struct {
 	}
 }
 
-func (r resultRow) open() bool { return r.Status == "received" || r.Status == "applying" }
+// open tells whether the result is still on its way.
+func (r resultRow) open() bool {
+	return r.Status == "received" || r.Status == "applying" || r.Status == "needs_recovery"
+}
 
 type commandRow struct {
 	ID, Status, Reason string
@@ -236,4 +247,14 @@ func (pic *picture) queue(task string) string {
 		return q[0]
 	}
 	return ""
+}
+
+// in lists the tasks of a queue.
+func (pic *picture) in(queue string) (ids []string) {
+	for _, id := range sorted(pic.queues) {
+		if pic.queue(id) == queue {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
