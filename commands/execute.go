@@ -48,6 +48,7 @@ func (s *Service) Execute(ctx context.Context, id runstore.CommandID) error {
 	if !accepting(s.o.Store.View().Run(receipt.RunID)) {
 		return s.settle(ctx, receipt, outcome{status: statusCancelled, reason: reasonRunNotRunning}, nil)
 	}
+	execgate.Ahead()
 	p, err := s.prepare(ctx, receipt)
 	if ctx.Err() != nil {
 		return s.settle(ctx, receipt, stopped(context.Cause(ctx)), nil)

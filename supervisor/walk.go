@@ -37,6 +37,7 @@ func (d *Daemon) steps(ctx context.Context, e *execution) ending {
 	if end, ok := d.begin(ctx, e); !ok {
 		return end
 	}
+	execgate.Ahead()
 	if end, ok := d.prepareWorkspace(ctx, e); !ok {
 		return end
 	}

@@ -198,7 +198,7 @@ func startGate(ctx context.Context, mark string, payload []byte, stdio [3]*os.Fi
 		closeFiles([]*os.File{gateRead, gateWrite})
 		return nil, fmt.Errorf("execgate: %w", err)
 	}
-	h, err := spawnKeeper(entry.RoleWarden, mark, stdio, []*os.File{gateRead, statusWrite})
+	h, err := engage(mark, []*os.File{stdio[0], stdio[1], stdio[2], gateRead, statusWrite})
 	closeFiles([]*os.File{gateRead, statusWrite})
 	closeFiles(stdio[:])
 	if err != nil {

@@ -31,7 +31,7 @@ type registry struct {
 	strays bool
 }
 
-func (f *registry) fork(mark string, start func() (int, error)) (int, error) {
+func (f *registry) fork(start func() (int, error)) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.strays {
@@ -39,9 +39,16 @@ func (f *registry) fork(mark string, start func() (int, error)) (int, error) {
 	}
 	pid, err := start()
 	if err == nil {
-		f.keepers[pid] = mark
+		f.keepers[pid] = ""
 	}
 	return pid, err
+}
+
+// name says which launch a warden is for.
+func (f *registry) name(pid int, mark string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.keepers[pid] = mark
 }
 
 // reapKeeper takes a child that has ended, and says whether it was killed. Its status says nothing

@@ -65,9 +65,9 @@ type started struct {
 	err        error
 }
 
-// spawnKeeper forks a warden, or a tool's keeper, with the given files as its first descriptors, fd 3
-// left out: it is the control channel. mark may be empty.
-func spawnKeeper(role, mark string, stdio [3]*os.File, pipes []*os.File) (*hold, error) {
+// spawn forks a warden, or a tool's keeper, with the given files as its first descriptors, fd 3 left
+// out: it is the control channel. Nobody follows it yet.
+func spawn(role string, stdio [3]uintptr, pipes []*os.File) (*hold, error) {
 	if err := Supported(); err != nil {
 		return nil, err
 	}
@@ -76,18 +76,14 @@ func spawnKeeper(role, mark string, stdio [3]*os.File, pipes []*os.File) (*hold,
 		return nil, err
 	}
 	defer proc.CloseFD(theirs)
-	files := []uintptr{stdio[0].Fd(), stdio[1].Fd(), stdio[2].Fd(), uintptr(theirs)}
+	files := append(stdio[:], uintptr(theirs))
 	for _, pipe := range pipes {
 		files = append(files, pipe.Fd())
 	}
-	group := ""
-	if role == entry.RoleWarden {
-		group = groupOf(mark)
-	}
 	pidfd := -1
-	pid, err := family.fork(mark, func() (int, error) {
-		pid, _, err := syscall.StartProcess(entry.SelfExe, []string{keeperName}, &syscall.ProcAttr{
-			Dir: "/", Env: keeperEnv(role, group, mark), Files: files,
+	pid, err := family.fork(func() (int, error) {
+		pid, _, err := syscall.StartProcess(entry.SelfExe, []string{"greatminds-" + role}, &syscall.ProcAttr{
+			Dir: "/", Env: keeperEnv(role), Files: files,
 			// One that was stopped goes on when this process ends, and then ends its tree.
 			Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGCONT, PidFD: &pidfd},
 		})
@@ -95,35 +91,24 @@ func spawnKeeper(role, mark string, stdio [3]*os.File, pipes []*os.File) (*hold,
 	})
 	if err != nil {
 		_ = control.Close() // nobody is at the other end
-		return nil, fmt.Errorf("execgate: start of a keeper: %w", err)
+		return nil, fmt.Errorf("execgate: start of a %s: %w", role, err)
 	}
 	file, err := proc.Pollable(pidfd)
 	if err != nil { // cannot be awaited: end of file on the channel ends it
 		_ = control.Close()
 		return nil, err
 	}
-	h := &hold{
-		pid: pid, pidfd: file, control: control, mark: mark, kill: defaultKill, keeper: -1,
+	return &hold{
+		pid: pid, pidfd: file, control: control, kill: defaultKill, keeper: -1,
 		up: make(chan started, 1), finished: make(chan struct{}),
-	}
-	go h.monitor()
-	return h, nil
+	}, nil
 }
 
-// keeperName is what a keeper is called in a list of processes.
-const keeperName = "greatminds-keeper"
-
-// keeperEnv is all that keeper and gate see of an environment. One processor is enough for them;
-// that, and not reading the limits of the cgroup, makes their start cheaper.
-func keeperEnv(role, group, mark string) []string {
-	if group != "" {
-		role += " " + group
-	}
-	env := []string{"GODEBUG=containermaxprocs=0", "GOMAXPROCS=1", entry.RoleName + "=" + role}
-	if mark != "" {
-		env = append(env, entry.MarkName+"="+mark)
-	}
-	return env
+// keeperEnv is all that warden, keeper and gate see of an environment, beside the launch's mark. One
+// processor is enough for them; that, and not reading the limits of the cgroup, makes their start
+// cheaper.
+func keeperEnv(role string) []string {
+	return []string{"GODEBUG=containermaxprocs=0", "GOMAXPROCS=1", entry.RoleName + "=" + role}
 }
 
 func controlPair() (*net.UnixConn, int, error) {

@@ -162,12 +162,65 @@ func TestAGroupWithoutDelegationIsNotTouched(t *testing.T) {
 }
 
 func TestRoleVariablesAreNotInherited(t *testing.T) {
-	for _, variable := range keeperEnv(entry.RoleKeeper, "/g", "m") {
+	for _, variable := range keeperEnv(entry.RoleKeeper) {
 		name, _, _ := strings.Cut(variable, "=")
 		switch name {
-		case "GODEBUG", "GOMAXPROCS", entry.RoleName, entry.MarkName:
+		case "GODEBUG", "GOMAXPROCS", entry.RoleName:
 		default:
 			t.Errorf("a keeper sees %s", variable)
 		}
+	}
+}
+
+// A warden that was started ahead serves the next launch; one that was killed meanwhile is replaced.
+func TestAWardenStartedAheadServesTheNextLaunch(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		Ahead()
+		spare.Lock()
+		if len(spare.wardens) != 1 {
+			t.Fatalf("%d wardens wait, want 1", len(spare.wardens))
+		}
+		waiting := spare.wardens[0]
+		spare.Unlock()
+		if killed {
+			waiting.signalChild(syscall.SIGKILL)
+			if !waiting.childEnds(defaultKill) {
+				t.Fatal("the warden was not killed")
+			}
+		}
+		c, err := Start(t.Context(), Launch{Argv: []string{"true"}, Dir: "/", Env: []string{"PATH=" + os.Getenv("PATH")}, Mark: t.Name()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Process().Keeper.Keeper.PID; (got == waiting.pid) == killed {
+			t.Errorf("the launch has warden %d, %d waited, killed %v", got, waiting.pid, killed)
+		}
+		if err := c.Open(t.Context()); err != nil {
+			t.Error(err)
+		}
+		<-c.Ended()
+		if e, err := c.Stop(context.Background(), Grace{}); err != nil || !e.Known || e.Code != 0 {
+			t.Errorf("got %+v, %v", e, err)
+		}
+		if takeSpare() != nil {
+			t.Error("a warden is left")
+		}
+	}
+}
+
+// However many are started ahead, few wait, and they end with what they wait for.
+func TestFewWardensWait(t *testing.T) {
+	for range 3 * maxSpare {
+		Ahead()
+	}
+	for n := 0; ; n++ {
+		h := takeSpare()
+		if h == nil {
+			if n != maxSpare {
+				t.Errorf("%d wardens waited, want %d", n, maxSpare)
+			}
+			return
+		}
+		h.drop()
 	}
 }

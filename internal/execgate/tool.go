@@ -100,12 +100,13 @@ func startTool(t Tool, payload []byte) (*toolRun, error) {
 	}
 	theirs[1], ours[1] = ours[1], theirs[1]
 	theirs[2], ours[2] = ours[2], theirs[2]
-	h, err := spawnKeeper(entry.RoleToolKeeper, "", [3]*os.File(theirs[:3]), theirs[3:])
+	h, err := spawn(entry.RoleToolKeeper, [3]uintptr{theirs[0].Fd(), theirs[1].Fd(), theirs[2].Fd()}, theirs[3:])
 	closeFiles(theirs)
 	if err != nil {
 		closeFiles(ours)
 		return nil, err
 	}
+	go h.monitor()
 	run := &toolRun{
 		hold: h, ours: ours, pumps: make(chan struct{}),
 		stdout: &capture{limit: t.MaxOutput}, stderr: &capture{limit: t.MaxOutput},

@@ -1,10 +1,10 @@
 // Package entry is what warden, keeper and gate do in their first microseconds.
 //
 // It imports nothing but syscall, and does its work in init: package initialization runs what is
-// ready first, so this comes before every larger package of the binary. A launch starts three
-// copies of our binary one after the other, and waiting until each has set up command line,
-// HTTP and YAML packages would double its time (measured with two copies, without other load, over
-// a plain exec and one fdatasync: 3.6 ms here, 5.9 ms from main of a small test binary). A gate
+// ready first, so this comes before every larger package of the binary. A launch starts two copies of
+// our binary one after the other, its warden having been started ahead of it, and waiting until each
+// has set up command line, HTTP and YAML packages would double its time (measured without other load,
+// over a plain exec and one fdatasync: 3.6 ms here, 5.9 ms from main of a small test binary). A gate
 // never gets further than this package, nor does a warden whose keeper does its work; a keeper has
 // started its gate here and goes on in package keep, whose init takes over for good.
 //
@@ -24,8 +24,9 @@ const MarkName = "GREATMINDS_MARK"
 // SelfExe is our own binary even after it was replaced or removed on disk.
 const SelfExe = "/proc/self/exe"
 
-// The roles. A warden's and a keeper's are followed by a space and the folder of a cgroup to make,
-// where there is one. A tool's keeper starts the request itself, without gate, and has no warden.
+// The roles. A keeper's is followed by a space and the folder of a cgroup to make, where there is one.
+// A warden is told that by its first message. A tool's keeper starts the request itself, without gate,
+// and has no warden.
 const (
 	roleGate       = "gate"
 	RoleWarden     = "warden"
@@ -33,7 +34,7 @@ const (
 	RoleToolKeeper = "tool-keeper"
 )
 
-// Descriptors of warden and keeper beside the program's standard three.
+// Descriptors of a keeper beside the program's standard three. A warden has the first.
 const (
 	ControlFD = 3 // the channel to the daemon; warden and keeper share their end
 	RequestFD = 4 // passed on to the gate; tool's keeper: read here
@@ -84,7 +85,7 @@ func init() {
 	case roleGate:
 		syscall.Exit(gate())
 	case RoleWarden:
-		own = ward(group)
+		own = ward()
 	case RoleKeeper, RoleToolKeeper:
 		own = keep(role == RoleToolKeeper, group)
 	default:
