@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
 
+	"greatminds/fixtures/original"
 	"greatminds/internal/execgate"
 )
 
@@ -61,7 +62,8 @@ func TestScripts(t *testing.T) {
 			env.Defer(d.end)
 			return os.MkdirAll(home, 0o755)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "repository": repository, "daemon": controlDaemon, "awaits": awaits},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "repository": repository, "daemon": controlDaemon, "awaits": awaits,
+			"original": layOriginal},
 	})
 }
 
@@ -85,6 +87,15 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("%s: exit status %d, want %d", strings.Join(args[1:], " "), got, want)
 	}
+}
+
+// layOriginal puts a project that the original has left into the folder that repository made:
+// "original NAME".
+func layOriginal(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: original NAME")
+	}
+	ts.Check(original.Write(ts.MkAbs("."), args[0]))
 }
 
 // repository makes a git repository with one commit on branch main and steps into it:

@@ -44,6 +44,7 @@ func (f Files) Doctor(ctx context.Context, environ []string, command func(line s
 	if r, damaged := refusal.Find(facts.View.CheckHistory()); damaged {
 		d.report.add(audit.Finding{Component: "runtime", Code: string(r.Code), Severity: audit.Error, Place: f.Project.StoreDir(), What: r.What, Remedy: r.Remedy})
 	}
+	d.takenOver(facts.View)
 	for _, found := range audit.Check(facts) {
 		d.report.add(found)
 	}

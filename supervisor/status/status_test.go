@@ -239,3 +239,20 @@ func TestTextSaysWhatHelps(t *testing.T) {
 		t.Error("a document of another shape was shown")
 	}
 }
+
+func TestTextSaysWhatAStoreWasTakenOverFrom(t *testing.T) {
+	for document, want := range map[string]bool{
+		`{"taken_over":{"at":1800000000.5,"file":"original-state-0123.json","sha256":"x"}}`: true,
+		`{}`:                    false,
+		`{"taken_over":"mine"}`: false,
+	} {
+		text, err := status.Text(json.RawMessage(document), time.Unix(1_800_000_100, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		line := "Taken over from the original at 2027-01-15T08:00:00Z; its state.json is kept as original-state-0123.json."
+		if got := strings.Contains(text, line); got != want {
+			t.Errorf("%s: got\n%s", document, text)
+		}
+	}
+}

@@ -19,6 +19,7 @@ type document struct {
 	Accounts    map[string]Account                             `json:"accounts"`
 	Tasks       []Task                                         `json:"tasks"`
 	Recovery    []Recovery                                     `json:"recovery"`
+	TakenOver   json.RawMessage                                `json:"taken_over"`
 }
 
 // Text renders the document of `run status` for a terminal: what needs a person first, then what
@@ -38,6 +39,11 @@ func Text(data json.RawMessage, now time.Time) (string, error) {
 	d.running(&b, now)
 	d.held(&b, now)
 	d.queues(&b)
+	var from runstore.TakenOver
+	if json.Unmarshal(d.TakenOver, &from) == nil && from.File != "" {
+		fmt.Fprintf(&b, "\nTaken over from the original at %s; its state.json is kept as %s.\n",
+			time.UnixMilli(int64(from.At*1000)).UTC().Format(time.RFC3339), oneLine(from.File))
+	}
 	return strings.TrimRight(b.String(), "\n"), nil
 }
 
