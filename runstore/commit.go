@@ -26,6 +26,8 @@ type journaled struct {
 	foldAt int64
 	// nextSegment and nextIndex are the numbers of the next new files of the history.
 	nextSegment, nextIndex uint32
+	// mergeLimit bounds how many entries of older indexes a roll-over takes into its own.
+	mergeLimit uint64
 	// freshSegment is set where no line may follow in the last segment.
 	freshSegment bool
 }

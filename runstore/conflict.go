@@ -31,11 +31,18 @@ func (f *files) foreign(snap *snapshot) error {
 	if f.journalHolds(snap) {
 		return f.twoHistories()
 	}
-	if snap.original && f.past {
+	if snap.original && f.past && !f.beingTakenOver() {
 		return f.refuse(snapshotName, 0, "the original's store beside a history of finished work of this program, which it does not list",
 			"put back the "+snapshotName+" that belongs to "+f.path(historyName)+"; to go on without that work, move the folder away")
 	}
 	return f.addOperations(snap.state)
+}
+
+// beingTakenOver tells whether a take-over of this very file was begun: what it has moved to the
+// history before it was interrupted is in the file still.
+func (f *files) beingTakenOver() bool {
+	kept, err := readFile(f.path("original-state-" + hashText(string(f.snapshot))[:12] + ".json"))
+	return err == nil && string(kept) == string(f.snapshot)
 }
 
 // journalHolds tells whether the journal may hold something that a snapshot which somebody else

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// The cache is bounded: about 2 MiB of bundles, by the length of their lines, and 4096 lists.
+// The cache is bounded: 1 MiB of bundles, by the length of their lines, and 4096 lists.
 const (
-	maxCachedBundles = 2 << 20
+	maxCachedBundles = 1 << 20
 	maxCachedLists   = 4096
 )
 

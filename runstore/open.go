@@ -18,6 +18,9 @@ import (
 
 const defaultMinJournal = 1 << 20
 
+// startMerge is how large an index file a start merges at most, in entries.
+const startMerge = 1 << 16
+
 // Open opens the store in o.Dir for the holder of the project's lease, who keeps it until
 // after Close. A folder without a store is an empty one; nothing is written before the first
 // change.
@@ -84,6 +87,7 @@ func newStore(o Options, r *replayed) *Store {
 	s := &Store{o: o, log: o.Log, tip: r.state, tipSeq: r.last, failed: make(chan struct{}), ended: make(chan struct{}),
 		wake: make(chan struct{}, 1), changed: make(chan struct{})}
 	s.durable.Store(newView(r.state))
+	s.disk.mergeLimit = maxIndexCount
 	s.disk.meta, s.disk.last, s.disk.foldAt = r.meta, r.last, o.MinJournal
 	return s
 }
@@ -111,7 +115,10 @@ func (s *Store) recover(f *files, r *replayed) error {
 	if f.journal == nil {
 		return nil
 	}
+	// A large merge would keep everybody waiting; a later roll-over makes it.
+	s.disk.mergeLimit = startMerge
 	err := s.writeSnapshot(s.rollOver())
+	s.disk.mergeLimit = maxIndexCount
 	if err == nil {
 		err = s.beginJournal()
 	}

@@ -146,7 +146,7 @@ func (r *rollOver) write(w *segmentWriter, h *hot) (keys []keyEntry, ends []endE
 func (s *Store) addIndex(r *rollOver, keys []keyEntry, ends []endEntry) error {
 	all := r.history.indexes
 	from, count := len(all), uint64(len(keys))
-	for from > 0 && all[from-1].listed.Keys < 2*count && all[from-1].err == nil {
+	for from > 0 && all[from-1].listed.Keys < min(2*count, s.disk.mergeLimit) && all[from-1].err == nil {
 		from--
 		count += all[from].listed.Keys
 	}
