@@ -40,7 +40,7 @@ var errAgain = errors.New("the story goes on after another start")
 
 // explored is what was tried of one scenario.
 type explored struct {
-	steps, stops, images, ends, faults int
+	steps, stops, images, ends int
 }
 
 // memory is what could be told of the past at each moment of a recording.
@@ -147,7 +147,6 @@ type find struct {
 	powercut.Image
 	// acknowledged is the most that was told by when the folder could still be found so.
 	acknowledged *runstore.View
-	before       []durable.Step
 }
 
 // finds are all different folders among those that are wanted, in the order in which they come to

@@ -23,3 +23,13 @@ func TestAStartTellsOfABrokenPromise(t *testing.T) {
 		t.Errorf("the start said %s", said)
 	}
 }
+
+// Remedies are held against the real command line.
+func TestOnlyCommandsOfOursAreKnown(t *testing.T) {
+	for line, want := range map[string]bool{"greatminds run retry": true, "greatminds run retry tries": true, "greatminds run repair": true, "greatminds plan": true,
+		"greatminds task show": true, "greatminds run": false, "greatminds wake-check": false, "greatminds run undo": false} {
+		if got := command(line); got != want {
+			t.Errorf("%s: %v", line, got)
+		}
+	}
+}

@@ -39,10 +39,7 @@ type world struct {
 	minJournal int64
 }
 
-const (
-	task0  = "0001-sample"
-	runner = "ARCHITECT-REVIEWER"
-)
+const task0 = "0001-sample"
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
