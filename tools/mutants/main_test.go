@@ -28,6 +28,7 @@ func TestOnlyATestThatPassedAndThenFailsHasNoticed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	passed := map[[2]string]bool{}
 	good := mutant{Promise: "p", File: "a.go", Old: "2 * n", New: "3 * n", Package: ".", Test: "TestTwo"}
 	with := func(f func(*mutant)) mutant { m := good; f(&m); return m }
 	for name, c := range map[string]struct {
@@ -45,7 +46,7 @@ func TestOnlyATestThatPassedAndThenFailsHasNoticed(t *testing.T) {
 		"noticed once more": {good, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := judge(ctx, dir, c.m)
+			err := judge(ctx, dir, c.m, passed)
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
