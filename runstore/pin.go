@@ -73,11 +73,6 @@ func (s *Store) settlePin(path string, data []byte, there bool) error {
 	if err := s.o.Disk.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	if len(s.pins.done) == 0 {
-		if err := s.o.Disk.SyncDir(s.o.Dir); err != nil {
-			return err
-		}
-	}
 	if there {
 		return s.o.Disk.Settle(path)
 	}
