@@ -457,3 +457,41 @@ func TestAnOriginalStoreThatCannotBeTrustedIsRefusedUntouched(t *testing.T) {
 		})
 	}
 }
+
+// The original hashes an envelope's bytes, and its bytes have escapes: the same decision sent
+// again is the same decision, and another one is not.
+func TestADecisionOfTheOriginalIsKnownByItsEnvelope(t *testing.T) {
+	dir := leftByOriginal(t, "received")
+	doc := documentOf(t, readText(t, dir+"/state.json"))
+	for _, r := range doc["results"].(map[string]any) {
+		r := r.(map[string]any)
+		r["sha256"] = strings.Repeat("0", 64)
+		r["envelope"].(map[string]any)["payload"].(map[string]any)["note"] = "na@ve"
+	}
+	data, err := json.Marshal(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir+"/state.json", []byte(strings.Replace(string(data), "na@ve", `na\u00efve`, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := openStore(t, options(dir, nil))
+	defer closeStore(t, s)
+	open := s.View().OpenResults()
+	if len(open) != 1 {
+		t.Fatalf("%d results", len(open))
+	}
+	again := open[0].Envelope
+	again.Payload = json.RawMessage(strings.Replace(string(again.Payload), `na\u00efve`, "naïve", 1))
+	update(t, s, func(tx *Tx) error {
+		got, isNew, err := tx.Receive(again.RunID, again)
+		if err != nil || isNew || got.ID() != again.ResultID {
+			t.Errorf("the same decision: got %v, %v, %v", got, isNew, err)
+		}
+		again.Payload = json.RawMessage(`{"note":"another"}`)
+		if _, _, err := tx.Receive(again.RunID, again); err == nil {
+			t.Error("another decision under the same id is taken")
+		}
+		return nil
+	})
+}
