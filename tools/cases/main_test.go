@@ -36,7 +36,7 @@ func TestWrongCalls(t *testing.T) {
 		"flag":              {[]string{"--nonsense"}, "flag provided but not defined"},
 		"folder":            {[]string{t.TempDir()}, "no case.yaml below"},
 		"case":              {[]string{"--only", "C006,C999", folder}, "no such case: C999"},
-		"case not handled":  {[]string{"--only", "C001", "--handled", folder}, "no such case: C001"},
+		"case not handled":  {[]string{"--only", "C106", "--handled", folder}, "no such case: C106"},
 		"program not there": {[]string{"--only", "C055", "--cli", "/nonexistent/greatminds", folder}, "/nonexistent/greatminds"},
 	} {
 		code, stdout, stderr := runCases(t, c.args...)
