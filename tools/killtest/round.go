@@ -222,13 +222,17 @@ func (p *project) finish(ctx context.Context, op *operator) error {
 	return p.check(ctx, true, true)
 }
 
-// drainLimit is how long a project may stand still before its end.
-const drainLimit = 40 * time.Second
+// drainLimit is how long a project may stand still before its end, wholeDrain how long it may take to come
+// there: tasks that go round and round move too.
+const (
+	drainLimit = 40 * time.Second
+	wholeDrain = 3 * time.Minute
+)
 
 // drain waits until every task is verified.
 func (p *project) drain(ctx context.Context, op *operator) (bool, error) {
 	seen, _ := p.watch.count(taskMoved)
-	limit := time.Now().Add(drainLimit)
+	limit, end := time.Now().Add(drainLimit), time.Now().Add(wholeDrain)
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for p.isSound() && ctx.Err() == nil {
@@ -245,7 +249,7 @@ func (p *project) drain(ctx context.Context, op *operator) (bool, error) {
 		if now != seen {
 			seen, limit = now, time.Now().Add(drainLimit)
 		}
-		if time.Now().After(limit) {
+		if now := time.Now(); now.After(limit) || now.After(end) {
 			p.tellStuck(ctx, op)
 			return false, nil
 		}
@@ -299,7 +303,7 @@ func (p *project) tellStuck(ctx context.Context, op *operator) {
 		p.found(stuck, "nothing has moved for %s, and there is no status (%v)", drainLimit, err)
 		return
 	}
-	p.found(stuck, "nothing has moved for %s", drainLimit)
+	p.found(stuck, "nothing has moved for %s, or there is no end after %s", drainLimit, wholeDrain)
 	for _, a := range doc.Assignments {
 		p.found(stuck, "task %s: %s (%s), remedy: %s", a.TaskID, a.Reason, a.What, a.Remedy)
 	}
