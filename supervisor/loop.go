@@ -18,7 +18,7 @@ func (d *Daemon) loop(ctx context.Context) error {
 	defer timer.Stop()
 	for {
 		// Taken before the look, so that nothing that comes during it is missed.
-		changed, quiet := d.store.Changed(), d.quiet()
+		changed, quiet, began := d.store.Changed(), d.quiet(), d.o.Now()
 		next, err := d.pass(ctx)
 		ripe, fresh := d.ripe()
 		next = earliest(next, ripe)
@@ -32,7 +32,8 @@ func (d *Daemon) loop(ctx context.Context) error {
 		case d.o.Once && quiet && d.quiet() && !closed(changed) && !d.catalog.Waiting() && !fresh:
 			return d.unfinished()
 		}
-		timer.Reset(max(next.Sub(d.o.Now()), time.Millisecond))
+		// Of a clock that was set meanwhile, whichever reading says sooner: too soon costs a look.
+		timer.Reset(max(min(next.Sub(began), next.Sub(d.o.Now())), time.Millisecond))
 		select {
 		case <-ctx.Done():
 			return nil

@@ -143,8 +143,11 @@ func TestACrashedTurnShowsWhatWasCountedOfIt(t *testing.T) {
 		`{"update":{"sessionUpdate":"tool_call","toolCallId":"t","title":"secret title","kind":"edit","status":"pending"}},{"wait_file":"go","within_ms":60000},{"end_turn":"p"}`})
 	h.task("feature_dev", taskID)
 	h.start()
-	v := h.until("the prompt is sent", func(v *runstore.View) bool { r := last(v); return r != nil && r.Outcome != nil })
-	if o := last(v).Outcome; !*o.PromptStarted || *o.Updates != 0 || *o.InputBytesReserved == 0 || o.SessionStrategy != "new_context" {
+	v := h.until("the prompt is sent", func(v *runstore.View) bool {
+		r := last(v)
+		return r != nil && r.Outcome != nil && *r.Outcome.PromptStarted
+	})
+	if o := last(v).Outcome; *o.Updates != 0 || *o.InputBytesReserved == 0 || o.SessionStrategy != "new_context" {
 		t.Errorf("at its start the turn shows %+v", o)
 	}
 	h.until("the turn is sampled", func(v *runstore.View) bool { return *last(v).Outcome.Updates == 3 })

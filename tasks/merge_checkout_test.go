@@ -439,7 +439,7 @@ func TestBranchThatCannotBeWrittenIsTakenBack(t *testing.T) {
 	before := l.picture(l.root)
 	m := l.mustCompute()
 	l.write(".git/refs/heads/main.lock", "")
-	wantCode(t, m.Perform(l.ctx(), false), refusal.CodeGitFailed, "main.lock")
+	wantCode(t, m.Perform(l.ctx(), false), refusal.CodeGitLocked, "main.lock")
 	if begun, err := m.Begun(l.ctx()); err != nil || begun {
 		t.Errorf("begun: %v %v, want false", begun, err)
 	}
