@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"greatminds/internal/execgate/entry"
 	"greatminds/internal/execgate/keep"
 	"greatminds/internal/execgate/proc"
 )
@@ -94,7 +95,7 @@ func withDescendants(roots []proc.Pin, mark string, found func(proc.Pin)) []proc
 		all = append(all, pin)
 		return true
 	}
-	for _, root := range append(roots, marked(mark, found)...) {
+	for _, root := range append(roots, carriers(entry.MarkName, mark, found)...) {
 		if !add(root) {
 			continue
 		}
@@ -105,19 +106,23 @@ func withDescendants(roots []proc.Pin, mark string, found func(proc.Pin)) []proc
 	return all
 }
 
-// marked pins every living process whose environment carries the mark. Processes of another uid
-// cannot be read, and are not ours to end.
-func marked(mark string, found func(proc.Pin)) []proc.Pin {
-	if mark == "" {
+// carriers pins every living process whose environment holds the variable with the value. Processes
+// of another uid cannot be read, and are not ours to end.
+func carriers(variable, value string, found func(proc.Pin)) []proc.Pin {
+	if value == "" {
 		return nil
 	}
 	pids, err := proc.All()
 	if err != nil {
 		return nil // Supported has seen /proc; the other ways of searching remain
 	}
+	carries := func(pid int) bool {
+		v, err := proc.VariableOf(pid, variable)
+		return err == nil && v == value
+	}
 	var pins []proc.Pin
 	for _, pid := range pids {
-		if m, err := proc.MarkOf(pid); err != nil || m != mark || pid == os.Getpid() {
+		if pid == os.Getpid() || !carries(pid) {
 			continue
 		}
 		pin, err := proc.PinPID(pid)
@@ -125,7 +130,7 @@ func marked(mark string, found func(proc.Pin)) []proc.Pin {
 			continue
 		}
 		// Read again under the pin: the first look may have been at another process.
-		if m, err := proc.MarkOf(pid); err != nil || m != mark || !proc.Alive(pin.FD) {
+		if !carries(pid) || !proc.Alive(pin.FD) {
 			proc.CloseFD(pin.FD)
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"greatminds/internal/execgate"
+	"greatminds/internal/execgate/proc"
 )
 
 // E-239, E-241
@@ -162,4 +163,45 @@ func TestAnIncompleteRecordIsUnknown(t *testing.T) {
 	if life := execgate.Life(0).String() + execgate.Alive.String() + execgate.Gone.String(); !strings.HasPrefix(life, "unknown") {
 		t.Errorf("the zero Life reads %s", life)
 	}
+}
+
+// The original ends only the group it recorded. What its dead agent left in sessions of their own is
+// known by its run's id, which a shell of a person's may carry too while the record is one of ours.
+func TestWhatAnAgentOfTheOriginalLeftIsKnownByItsRun(t *testing.T) {
+	start := func(env ...string) *pinnedProcess {
+		cmd := exec.Command("sleep", "1007")
+		cmd.Env, cmd.SysProcAttr = env, &syscall.SysProcAttr{Setsid: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill() // it has ended where the test is good
+			_ = cmd.Wait()         // its status is that of a killed process
+		})
+		return pinPID(t, cmd.Process.Pid)
+	}
+	leader, left := start(), start("GREATMINDS_RUN_ID="+t.Name())
+	stat, err := proc.ReadStat(leader.pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := proc.Pin{FD: leader.fd, Stat: stat}.Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	leader.signal(t, syscall.SIGKILL)
+	if !leader.gone(t, patience) {
+		t.Fatal("the leader lives")
+	}
+	ours, keeper := record, record
+	ours.Keeper = &keeper
+	if _, err := execgate.EndRecorded(bounded(t), ours, t.Name(), execgate.Grace{}); err != nil {
+		t.Error(err)
+	}
+	left.mustLive(t)
+	e, err := execgate.EndRecorded(bounded(t), record, t.Name(), execgate.Grace{Term: patience})
+	if err != nil || e.How != execgate.HowRecovered {
+		t.Errorf("got %+v, %v, want recovered", e, err)
+	}
+	left.mustBeGone(t)
 }

@@ -16,6 +16,10 @@ import (
 // some 50 ms; one that is stopped or hung never ends.
 const orphanKeeperLimit = time.Second
 
+// originalMark is the variable by which the children of an agent of the original are known. Ours
+// carry it too, but are not looked for by it: people set it in shells of their own.
+const originalMark = "GREATMINDS_RUN_ID"
+
 // EndRecorded ends what a daemon that died had recorded: the process, its keeper, their
 // descendants, and whoever carries the mark. Everything is compared with the record first and
 // signalled by pidfd, so that a stranger with a reused pid is never touched. It returns nil only
@@ -99,6 +103,11 @@ func recordedTree(p Process, mark, group string, found func(proc.Pin)) ([]proc.P
 		faults = append(faults, err)
 	}
 	keepers := recordsOf(p)[1:]
+	if p.Keeper == nil {
+		// The original started it: nobody ended the tree when it died, and its agents carry their
+		// run's id instead of a mark.
+		roots = append(roots, carriers(originalMark, mark, found)...)
+	}
 	all := withDescendants(append(roots, grouped(group, found)...), mark, func(pin proc.Pin) {
 		if !slices.ContainsFunc(keepers, func(k Process) bool { return k.PID == pin.Stat.PID }) {
 			found(pin)

@@ -147,13 +147,17 @@ var BootID = sync.OnceValues(func() (string, error) {
 
 // MarkOf returns the launch's mark in the environment that pid was exec'd with, "" without one.
 // Only processes of our own uid can be read.
-func MarkOf(pid int) (string, error) {
+func MarkOf(pid int) (string, error) { return VariableOf(pid, entry.MarkName) }
+
+// VariableOf returns a variable of the environment that pid was exec'd with, "" without one.
+// Only processes of our own uid can be read.
+func VariableOf(pid int, name string) (string, error) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {
 		return "", err
 	}
 	for variable := range bytes.SplitSeq(data, []byte{0}) {
-		if value, ok := bytes.CutPrefix(variable, []byte(entry.MarkName+"=")); ok {
+		if value, ok := bytes.CutPrefix(variable, []byte(name+"=")); ok {
 			return string(value), nil
 		}
 	}
