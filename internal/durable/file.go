@@ -228,7 +228,11 @@ func (d *Disk) MkdirAll(path string, perm fs.FileMode) error {
 		if !st.IsDir() {
 			return &fs.PathError{Op: "mkdir", Path: path, Err: unix.ENOTDIR}
 		}
-		return d.settleName("mkdir", path)
+		// Of a folder that was there, one above which we may not even look is none of ours.
+		if err := d.settleName("mkdir", path); !errors.Is(err, fs.ErrPermission) {
+			return err
+		}
+		return nil
 	}
 	if parent := filepath.Dir(path); parent != path {
 		if err := d.MkdirAll(parent, perm); err != nil {

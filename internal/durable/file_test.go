@@ -359,3 +359,19 @@ func TestANamedStepIsNotRunAfterACrash(t *testing.T) {
 		t.Fatalf("a later step: got %v, want ErrCrashed", err)
 	}
 }
+
+// A project may stand in a folder that its user cannot list, as homes do on shared machines.
+func TestMkdirAllBelowAFolderThatCannotBeRead(t *testing.T) {
+	dir := t.TempDir()
+	fd := faultdisk.New(faultdisk.FailAt(1, fs.ErrPermission)) // the sync of the folder above
+	if err := fd.Disk().MkdirAll(dir+"/a", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := os.Stat(dir + "/a"); err != nil || !st.IsDir() {
+		t.Errorf("got %v, %v", st, err)
+	}
+	fd = faultdisk.New(faultdisk.FailAt(1, syscall.EIO))
+	if err := fd.Disk().MkdirAll(dir+"/a", 0o700); !errors.Is(err, syscall.EIO) {
+		t.Errorf("got %v, want the failure of the disk", err)
+	}
+}
