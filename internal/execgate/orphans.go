@@ -95,7 +95,7 @@ func withDescendants(roots []proc.Pin, mark string, found func(proc.Pin)) []proc
 		all = append(all, pin)
 		return true
 	}
-	for _, root := range append(roots, carriers(entry.MarkName, mark, found)...) {
+	for _, root := range append(roots, carriers(entry.MarkName, mark, func(proc.Stat) bool { return false }, found)...) {
 		if !add(root) {
 			continue
 		}
@@ -106,9 +106,10 @@ func withDescendants(roots []proc.Pin, mark string, found func(proc.Pin)) []proc
 	return all
 }
 
-// carriers pins every living process whose environment holds the variable with the value. Processes
-// of another uid cannot be read, and are not ours to end.
-func carriers(variable, value string, found func(proc.Pin)) []proc.Pin {
+// carriers pins every living process whose environment holds the variable with the value, but for those
+// to spare, and for what this process descends from: to end that would end this process. Processes of
+// another uid cannot be read, and are not ours to end.
+func carriers(variable, value string, spare func(proc.Stat) bool, found func(proc.Pin)) []proc.Pin {
 	if value == "" {
 		return nil
 	}
@@ -120,6 +121,7 @@ func carriers(variable, value string, found func(proc.Pin)) []proc.Pin {
 		v, err := proc.VariableOf(pid, variable)
 		return err == nil && v == value
 	}
+	above := ancestry()
 	var pins []proc.Pin
 	for _, pid := range pids {
 		if pid == os.Getpid() || !carries(pid) {
@@ -130,7 +132,7 @@ func carriers(variable, value string, found func(proc.Pin)) []proc.Pin {
 			continue
 		}
 		// Read again under the pin: the first look may have been at another process.
-		if !carries(pid) || !proc.Alive(pin.FD) {
+		if !carries(pid) || !proc.Alive(pin.FD) || isAncestor(above, pin) || spare(pin.Stat) {
 			proc.CloseFD(pin.FD)
 			continue
 		}

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"greatminds/internal/execgate/keep"
 	"greatminds/internal/execgate/proc"
@@ -24,7 +27,8 @@ const originalMark = "GREATMINDS_RUN_ID"
 // descendants, and whoever carries the mark. Everything is compared with the record first and
 // signalled by pidfd, so that a stranger with a reused pid is never touched. It returns nil only
 // when nothing is left; an error that wraps [ErrUnknown] or [ErrSurvivors] holds the task, since
-// a second process must not start beside the first. The exit status is never known.
+// a second process must not start beside the first. So does a tree that this process itself was
+// started from. The exit status is never known.
 //
 // The end of ctx takes the grace away, as in [Child.Stop]. A record of another boot is gone
 // without a look at any process. mark may be "".
@@ -41,10 +45,13 @@ func EndRecorded(ctx context.Context, p Process, mark string, g Grace) (Ending, 
 	if p.BootID != "" && p.BootID != boot {
 		return Ending{How: HowGone}, nil
 	}
+	group := groupOf(mark)
+	if err := checkOutside(p, mark, group); err != nil {
+		return Ending{}, err
+	}
 	if err := awaitKeepers(ctx, p); err != nil {
 		return Ending{}, err
 	}
-	group := groupOf(mark)
 	defer keep.RemoveGroup(group)
 	find := func(found func(proc.Pin)) ([]proc.Pin, error) { return recordedTree(p, mark, group, found) }
 	signalled, err := politely(ctx, find, g.Term)
@@ -106,7 +113,7 @@ func recordedTree(p Process, mark, group string, found func(proc.Pin)) ([]proc.P
 	if p.Keeper == nil {
 		// The original started it: nobody ended the tree when it died, and its agents carry their
 		// run's id instead of a mark.
-		roots = append(roots, carriers(originalMark, mark, found)...)
+		roots = append(roots, carriers(originalMark, mark, ofOurShell(mark), found)...)
 	}
 	all := withDescendants(append(roots, grouped(group, found)...), mark, func(pin proc.Pin) {
 		if !slices.ContainsFunc(keepers, func(k Process) bool { return k.PID == pin.Stat.PID }) {
@@ -114,6 +121,14 @@ func recordedTree(p Process, mark, group string, found func(proc.Pin)) ([]proc.P
 		}
 	})
 	return innermost(all, keepers), errors.Join(faults...)
+}
+
+// ofOurShell says what not to end where the shell that this process was started from carries the run's
+// id: its jobs do too, but none of the run, which has sessions of its own.
+func ofOurShell(id string) func(proc.Stat) bool {
+	own, err := unix.Getsid(0)
+	ours := err == nil && os.Getenv(originalMark) == id
+	return func(st proc.Stat) bool { return ours && st.Session == own }
 }
 
 // innermost leaves out the outermost keeper for as long as there is anything else, and so on inwards.
