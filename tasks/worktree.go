@@ -87,6 +87,9 @@ func PrepareWorktree(ctx context.Context, w WorktreeRequest) (Workspace, error) 
 		return Workspace{}, err
 	}
 	place := placeOf(w.Project, w.Policy, w.Task.ID)
+	if err := w.Git.clearUnborn(ctx, place); err != nil {
+		return Workspace{}, err
+	}
 	if vacant(place.path) {
 		err = createWorktree(ctx, w, place)
 	} else {

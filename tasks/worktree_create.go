@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -73,6 +74,31 @@ func checkPlaceFree(ctx context.Context, w WorktreeRequest, place worktreePlace)
 		}
 	}
 	return force, nil
+}
+
+// clearUnborn makes room where git was killed while it added the worktree: its folder holds nothing
+// but git's own link, and git's entry is locked as it was begun and names no branch yet. What it left
+// is no use to anybody, and git itself adds it anew once the link is gone.
+func (g *Git) clearUnborn(ctx context.Context, place worktreePlace) error {
+	entries, err := os.ReadDir(place.path)
+	if err != nil || len(entries) != 1 || entries[0].Name() != ".git" || !entries[0].Type().IsRegular() {
+		return nil
+	}
+	dir, err := g.gitDirOf(ctx, place.path)
+	if err != nil {
+		return nil
+	}
+	reason, err := os.ReadFile(filepath.Join(dir, "locked"))
+	if err != nil || strings.TrimSpace(string(reason)) != initializing {
+		return nil
+	}
+	if head, err := os.ReadFile(filepath.Join(dir, "HEAD")); err == nil && strings.Trim(string(head), "0\n") != "" {
+		return nil
+	}
+	if err := g.Disk.Remove(filepath.Join(place.path, ".git")); err != nil {
+		return storage(err, "the worktree of task %s that git began cannot be cleared", place.id)
+	}
+	return nil
 }
 
 // samePlace compares paths of which the last element may be missing.
@@ -157,7 +183,8 @@ func (g *Git) resumeCheckout(ctx context.Context, place worktreePlace, common st
 }
 
 // finishFirstCheckout completes a checkout in which files stand already, but only when each of
-// them holds what the commit has for it: then nobody's bytes are overwritten.
+// them holds what the commit has for it, or the beginning of it, as git leaves the file it was
+// writing: then nobody's bytes are overwritten.
 func (g *Git) finishFirstCheckout(ctx context.Context, place worktreePlace, cause error) error {
 	names, err := g.treeEntries(ctx, place.path, "HEAD")
 	if err != nil {
@@ -167,7 +194,11 @@ func (g *Git) finishFirstCheckout(ctx context.Context, place worktreePlace, caus
 	if err != nil {
 		return err
 	}
-	if others := states.others(); len(others) > 0 {
+	others, err := g.foreign(ctx, place.path, states.others())
+	if err != nil {
+		return err
+	}
+	if len(others) > 0 {
 		return &refusal.Refusal{Code: refusal.CodeWorktreeUnfinished, Err: cause,
 			What: fmt.Sprintf("the first checkout of the worktree %s of task %s was cut short, and it holds other contents in %s",
 				place.path, place.id, nameSome(others)),
@@ -176,4 +207,38 @@ func (g *Git) finishFirstCheckout(ctx context.Context, place worktreePlace, caus
 	_, err = g.run(ctx, gitCall{step: "git.worktree-restore", dir: place.path, long: true,
 		args: []string{"restore", "--source=HEAD", "--staged", "--worktree", "--", ":/"}})
 	return err
+}
+
+// foreign returns the files that are not the beginning of what HEAD has for them.
+func (g *Git) foreign(ctx context.Context, dir string, names []string) ([]string, error) {
+	var rest []string
+	for _, name := range names {
+		begun, err := g.begun(ctx, dir, name)
+		if err != nil {
+			return nil, err
+		}
+		if !begun {
+			rest = append(rest, name)
+		}
+	}
+	return rest, nil
+}
+
+// begun tells whether a file is the beginning of what a checkout of HEAD would write there, filters
+// and line ends included.
+func (g *Git) begun(ctx context.Context, dir, name string) (bool, error) {
+	path := filepath.Join(dir, filepath.FromSlash(name))
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return false, nil
+	}
+	if info.Size() == 0 {
+		return true, nil
+	}
+	whole, err := g.run(ctx, gitCall{dir: dir, long: true, args: []string{"cat-file", "--filters", "HEAD:" + name}})
+	if err != nil {
+		return false, err
+	}
+	part, err := os.ReadFile(path)
+	return err == nil && bytes.HasPrefix(whole.Stdout, part), nil
 }

@@ -274,6 +274,43 @@ func TestFirstCheckoutCutShort(t *testing.T) {
 			t.Errorf("a.txt is %q", got)
 		}
 	})
+	t.Run("in the middle of a file", func(t *testing.T) {
+		for _, begun := range []string{"", "o", "one"} {
+			l, path := half(t)
+			l.writeIn(path, "a.txt", begun)
+			if _, err := l.prepare(); err != nil {
+				t.Fatalf("%q: %v", begun, err)
+			}
+			if got := l.read(path, "a.txt"); got != "one\n" || l.run(path, "status", "--porcelain") != "" {
+				t.Errorf("after %q a.txt is %q", begun, got)
+			}
+		}
+	})
+	t.Run("before it had a branch", func(t *testing.T) {
+		for _, mine := range []bool{false, true} {
+			l, path := half(t)
+			if err := os.Remove(filepath.Join(path, "a.txt")); err != nil {
+				t.Fatal(err)
+			}
+			entry := filepath.Join(l.root, ".git/worktrees/0001-sample")
+			l.writeIn(entry, "locked", "initializing\n")
+			l.writeIn(entry, "HEAD", strings.Repeat("0", 40)+"\n")
+			if mine {
+				l.writeIn(path, "mine.txt", "mine\n")
+				_, err := l.prepare()
+				if err == nil || l.read(path, "mine.txt") != "mine\n" {
+					t.Errorf("somebody's file in it: %v", err)
+				}
+				continue
+			}
+			if ws, err := l.prepare(); err != nil || ws.Branch != "task/0001-sample" || l.read(path, "a.txt") != "one\n" {
+				t.Errorf("%+v %v", ws, err)
+			}
+			if out := l.run(l.root, "fsck"); strings.Contains(out, "error") {
+				t.Error(out)
+			}
+		}
+	})
 	t.Run("git's own lock left", func(t *testing.T) {
 		l, path := half(t)
 		l.writeIn(filepath.Join(l.root, ".git/worktrees/0001-sample"), "locked", "initializing\n")
