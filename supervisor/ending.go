@@ -73,6 +73,8 @@ func (e *execution) told(ctx context.Context) (ending, bool) {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errOperatorCancel):
 		return ending{runstore.Cancelled, operatorCancelled, nil}, true
+	case errors.Is(cause, errShutdown) && e.unanswered.Load():
+		return ending{runstore.WaitingInput, permissionRequired, nil}, true
 	case errors.Is(cause, errShutdown):
 		return ending{runstore.Interrupted, supervisorStopped, nil}, true
 	case errors.Is(cause, errStore):
@@ -114,7 +116,7 @@ func (e *execution) turnEnded(ctx context.Context, turn transport.Turn, err erro
 	if end, ok := e.told(ctx); ok {
 		return end
 	}
-	if e.askedTooLong.Load() {
+	if e.unanswered.Load() {
 		return ending{runstore.WaitingInput, permissionRequired, err}
 	}
 	switch {

@@ -54,9 +54,9 @@ type execution struct {
 	session     *transport.Session
 	outcome     outcome
 
-	askedTooLong atomic.Bool           // a question was not answered in time
-	unrecorded   atomic.Pointer[error] // the first observation that the store did not take
-	activity     chan struct{}         // the agent said something; holds one notice
+	unanswered atomic.Bool           // a question was left: nobody answered in time, or the daemon stops
+	unrecorded atomic.Pointer[error] // the first observation that the store did not take
+	activity   chan struct{}         // the agent said something; holds one notice
 
 	mu         sync.Mutex
 	promptEnds time.Time
@@ -172,7 +172,7 @@ func (h handler) Permission(ctx context.Context, r transport.PermissionRequest) 
 	answered := h.d.broker.Ask(ctx, permission.Asked{Run: h.run, Policy: h.binding.Permission, Workspace: h.workspace,
 		SessionID: r.SessionID, PromptEnds: h.promptEndsAt(), Secrets: h.secrets, Request: r})
 	if answered.TimedOut {
-		h.askedTooLong.Store(true)
+		h.unanswered.Store(true)
 	}
 	if err := answered.Unrecorded; err != nil {
 		h.unrecorded.CompareAndSwap(nil, &err)

@@ -134,7 +134,7 @@ func TestAProcessOfTheOriginalIsEndedByItsIdentityAlone(t *testing.T) {
 			child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 			must(t, child.Start())
 			ended := make(chan struct{})
-			go func() { defer close(ended); _ = child.Wait() }() // how it ended is looked at below
+			go func() { defer close(ended); _ = child.Wait() }() // the rooms, a subreaper, may have been first
 			t.Cleanup(func() { _ = child.Process.Kill(); <-ended })
 			stat, err := proc.ReadStat(child.Process.Pid)
 			must(t, err)
@@ -161,10 +161,7 @@ func TestAProcessOfTheOriginalIsEndedByItsIdentityAlone(t *testing.T) {
 				}
 				return
 			}
-			<-ended
-			if status := child.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() {
-				t.Errorf("it ended with %v", status)
-			}
+			<-ended // it would sleep for ten minutes
 		})
 	}
 }

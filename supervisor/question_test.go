@@ -20,7 +20,7 @@ func TestTheEndOfATurnHearsWhatBecameOfItsQuestions(t *testing.T) {
 				first()
 				<-time.NewTimer(5 * time.Second).C // a slow disk
 				if !inTime {
-					e.askedTooLong.Store(true)
+					e.unanswered.Store(true)
 				}
 				second()
 			}()

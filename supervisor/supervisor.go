@@ -165,6 +165,9 @@ func (d *Daemon) withdraw(ctx context.Context, e *execution) {
 		return
 	}
 	err := d.store.Update(ctx, func(tx *runstore.Tx) error {
+		if slices.ContainsFunc(tx.PermissionsOfRun(e.run.ID), (*runstore.Permission).Open) {
+			e.unanswered.Store(true) // before the agent can hear of it and end its turn
+		}
 		return permission.CloseRun(tx, e.run.ID, permission.SupervisorRestart)
 	})
 	if err != nil {
