@@ -53,13 +53,22 @@ func judge(pic *picture, l *ledger, final bool) []finding {
 	if pic.doctor != "" {
 		j.found(unsound, "run doctor: %s", pic.doctor)
 	}
-	if pic.fsck != "" {
+	if pic.fsck != "" && (final || !onlyUnborn(pic.fsck)) {
 		j.found(unsound, "git fsck: %s", pic.fsck)
 	}
 	if pic.dirty != "" && (final || !pic.unsettled()) {
 		j.found(unsound, "the user's checkout is not clean: %s", pic.dirty)
 	}
 	return j.out
+}
+
+// unborn is what git says of a worktree that it was killed over while it added it, before it wrote
+// its HEAD. It is made anew when the task is taken up again, so that nothing of it is left at the end.
+var unborn = regexp.MustCompile(`error: worktrees/\S+/HEAD: detached HEAD points at nothing`)
+
+// onlyUnborn tells whether git complains of nothing else.
+func onlyUnborn(fsck string) bool {
+	return unborn.MatchString(fsck) && !strings.Contains(unborn.ReplaceAllString(fsck, ""), "error: ")
 }
 
 // unsettled tells whether a result waits: then a merge may stand half made in the user's checkout.

@@ -257,3 +257,25 @@ func TestWorkUnderWayIsNoFinding(t *testing.T) {
 		t.Errorf("at the end found %v, want 3", found)
 	}
 }
+
+// A worktree that git was killed over is no damage until the end.
+func TestAWorktreeThatIsNotBornYet(t *testing.T) {
+	const unbornSaid = "git fsck: exit status 8: error: worktrees/0001-x/HEAD: detached HEAD points at nothing\n"
+	for said, want := range map[string]bool{
+		unbornSaid:                              true,
+		unbornSaid + "error: bad object":        false,
+		"error: refs/heads/main: badRefContent": false,
+		"":                                      false,
+	} {
+		if got := onlyUnborn(said); got != want {
+			t.Errorf("%q: got %v", said, got)
+		}
+	}
+	for _, final := range []bool{false, true} {
+		pic := &picture{fsck: unbornSaid}
+		found := judge(pic, newLedger(), final)
+		if said := len(found) > 0 && strings.Contains(found[len(found)-1].what, "fsck"); said != final {
+			t.Errorf("final %v: %v", final, found)
+		}
+	}
+}
