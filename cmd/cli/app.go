@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -158,6 +159,18 @@ func Usage(cmd *cobra.Command, format string, args ...any) error { return usage(
 
 func usage(cmd *cobra.Command, format string, args ...any) error {
 	return &usageError{cmd: cmd, err: fmt.Errorf(format, args...)}
+}
+
+// mostSeconds is the longest time that a flag may name: some thirty years.
+const mostSeconds = 1e9
+
+// seconds is the number that a flag gives as a time, from least seconds to mostSeconds. It refuses
+// what is no number too: NaN is neither below nor above.
+func seconds(cmd *cobra.Command, flag string, value, least float64) (time.Duration, error) {
+	if math.IsNaN(value) || value < least || value > mostSeconds {
+		return 0, usage(cmd, "invalid value for --%s: %g is not in the range %g to %g", flag, value, least, mostSeconds)
+	}
+	return time.Duration(value * float64(time.Second)), nil
 }
 
 // exactly and upTo check the number of arguments, and name them in the refusal.

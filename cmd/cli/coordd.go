@@ -20,8 +20,8 @@ func (a *app) coordd() *cobra.Command {
 			"left running. With --once it works until only held work is left. Its log goes to standard error.",
 		Example: "  greatminds coordd\n  greatminds coordd --once",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if interval < 0.2 {
-				return usage(cmd, "invalid value for --interval-sec: %g is below 0.2", interval)
+			if _, err := seconds(cmd, "interval-sec", interval, 0.2); err != nil {
+				return err
 			}
 			if name != "" {
 				return refusal.New(refusal.CodeNotFound, "give the project's folder with --project-dir",

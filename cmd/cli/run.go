@@ -69,10 +69,11 @@ func (a *app) runEvents() *cobra.Command {
 			if args.Limit < 1 || args.Limit > 10000 {
 				return usage(cmd, "invalid value for --limit: %d is not in the range 1 to 10000", args.Limit)
 			}
-			if interval < 0.2 {
-				return usage(cmd, "invalid value for --interval: %g is below 0.2", interval)
+			pause, err := seconds(cmd, "interval", interval, 0.2)
+			if err != nil {
+				return err
 			}
-			return a.events(cmd.Context(), args, follow, time.Duration(interval*float64(time.Second)))
+			return a.events(cmd.Context(), args, follow, pause)
 		},
 	}
 	f := cmd.Flags()
@@ -157,7 +158,7 @@ func (a *app) runList() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&after, "after", "", "`RUN_ID` of the last run of the page before")
 	cmd.Flags().IntVar(&args.Limit, "limit", 50, "most finished runs of one page, 1 to 1000")
-	return exits(a.takesProject(cmd), exitRead)
+	return exits(a.takesProject(cmd), exitRuns)
 }
 
 func (a *app) runShow() *cobra.Command {
@@ -176,7 +177,7 @@ func (a *app) runShow() *cobra.Command {
 			return a.print(answer)
 		},
 	}
-	return exits(a.takesProject(cmd), exitRead)
+	return exits(a.takesProject(cmd), exitRuns)
 }
 
 func (a *app) runPaused(verb, short, done string) *cobra.Command {

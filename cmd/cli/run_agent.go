@@ -90,8 +90,8 @@ func (a *app) runCommand() *cobra.Command {
 		Long:    "The daemon runs it, never this program. --wait only waits: when it ends, the command goes on.\nThe same request id again returns the same receipt and runs nothing.",
 		Example: "  greatminds run command unit-tests --request-id tests-1 --wait 60",
 		RunE: func(cmd *cobra.Command, argv []string) error {
-			if args.Wait < 0 {
-				return usage(cmd, "invalid value for --wait: %g is negative", args.Wait)
+			if _, err := seconds(cmd, "wait", args.Wait, 0); err != nil {
+				return err
 			}
 			if err := previewRange(cmd, args.OutputLimit); err != nil {
 				return err
