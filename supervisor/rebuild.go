@@ -3,6 +3,8 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
 
 	"greatminds/internal/durable"
 	"greatminds/runstore"
@@ -11,6 +13,9 @@ import (
 // RebuildIndex makes the index of the project's finished work again from its records, under the
 // lease: it is refused while a daemon lives. It returns how many records there are.
 func RebuildIndex(ctx context.Context, o Options) (records int, err error) {
+	if _, err := os.Lstat(o.Project.StoreDir()); errors.Is(err, fs.ErrNotExist) {
+		return 0, nil // no daemon has begun a store yet: nothing is finished
+	}
 	l, err := takeLease(ctx, o.Project, holderCLI)
 	if err != nil {
 		return 0, err
