@@ -296,6 +296,16 @@ func markDuplicates(found []Found) {
 	}
 }
 
+// Remedy is what helps against the entry's Problem. Not every one is mended in the file: a task may
+// stand in two queues, or a file bear a name that is no task's.
+func (f Found) Remedy() string {
+	r, ok := refusal.Find(f.Problem)
+	if ok && r.Remedy != "" && (f.Revision == "" || r.Code == refusal.CodeTaskDuplicate) {
+		return r.Remedy
+	}
+	return fmt.Sprintf("mend %s, then greatminds task validate %s", f.File, f.ID)
+}
+
 func duplicate(id ID, files []string) *refusal.Refusal {
 	return refusal.New(refusal.CodeTaskDuplicate, "keep one of the files", "task %s stands in more than one place: %s",
 		id, strings.Join(files, ", "))

@@ -3,8 +3,10 @@ package audit
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"greatminds/contract"
+	"greatminds/internal/refusal"
 	"greatminds/runstore"
 	"greatminds/tasks"
 )
@@ -161,6 +163,7 @@ func (a *audit) places() {
 				What:   fmt.Sprintf("task %s stands in %s and in %s", id, files[id], t.File),
 				Remedy: "keep the newer of the two files, see `greatminds journal tail`"})
 		}
+		a.unreadable(t)
 		stands[id], files[id] = t.Queue, t.File
 	}
 	for id, want := range a.destinations() {
@@ -177,6 +180,23 @@ func (a *audit) places() {
 				Remedy: "move tasks with `greatminds task mv`"})
 		}
 	}
+}
+
+// unreadable tells of a file that no task can be read from. That a task stands in two queues is told
+// already, and a file that went away meanwhile is no fault.
+func (a *audit) unreadable(t tasks.Found) {
+	if t.Problem == nil {
+		return
+	}
+	code := refusal.CodeTaskFile
+	if r, ok := refusal.Find(t.Problem); ok {
+		code = r.Code
+	}
+	if code == refusal.CodeTaskDuplicate || code == refusal.CodeTaskNotFound {
+		return
+	}
+	what := strings.Join(strings.Fields(t.Problem.Error()), " ")
+	a.add(Finding{Component: "stale_tasks", Code: string(code), Severity: Warning, Place: t.File, What: what, Remedy: t.Remedy()})
 }
 
 // destinations are the queues that each task's last journal line leads to.

@@ -130,7 +130,7 @@ func unclaimable(w World, f tasks.Found) (Judgement, bool) {
 	case !ok || spec.Kind == contract.QueueTerminal || spec.Kind == contract.QueueState:
 		return Judgement{}, false
 	case f.Problem != nil || f.Task == nil:
-		hold(&j, TaskUnreadable, fmt.Sprintf("mend %s, then greatminds task validate %s", f.File, f.ID), "%v", f.Problem)
+		hold(&j, TaskUnreadable, f.Remedy(), "%v", f.Problem)
 	case spec.Kind == contract.QueueParking:
 		hold(&j, Blocked, "see what it waits for: greatminds task show "+string(f.ID), "the task waits in %s", f.Queue)
 	case len(bindingsFor(w, f.Queue)) == 0:

@@ -168,7 +168,9 @@ func (r *Report) Text() string {
 			fmt.Fprintf(&b, "        %s\n", f.Action)
 		}
 		for _, a := range f.RecoveryActions {
-			fmt.Fprintf(&b, "        %s\n", strings.Join(a.Argv, " "))
+			if line := strings.Join(a.Argv, " "); line != f.Action {
+				fmt.Fprintf(&b, "        %s\n", line)
+			}
 		}
 	}
 	if len(r.Findings) == 0 {

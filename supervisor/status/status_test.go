@@ -219,8 +219,16 @@ func TestTextSaysWhatHelps(t *testing.T) {
 		{Ref: tasks.Ref{ID: "0002-two", Queue: "feature_dev"}, Task: &tasks.Task{Title: "Two"}},
 		{Ref: tasks.Ref{ID: "0003-bad", Queue: "feature_dev"}, Problem: errors.New("line 3: what is this")},
 	}
+	twice := errors.New("task 0004-twice stands in more than one place")
+	d.Assignments = append(d.Assignments, status.Assignment{TaskID: "0004-twice", Reason: "unreadable_task", What: twice.Error(), Remedy: "keep one of the files"})
+	for _, queue := range []contract.Queue{"feature_dev", "verified"} {
+		found = append(found, tasks.Found{Ref: tasks.Ref{ID: "0004-twice", Queue: queue}, Problem: twice})
+	}
 	text, err := status.Text(build(t, s, c, d, found), now.Add(5*time.Second))
 	must(t, err)
+	if n := strings.Count(text, twice.Error()); n != 1 {
+		t.Errorf("a file that cannot be read is told %d times:\n%s", n, text)
+	}
 	for _, part := range []string{
 		"0001-one asks: edit main.go (edit), 1m55s left", "greatminds run permission ask1 --option y1    # Allow once",
 		"greatminds run command-status left", "greatminds run command-resolve left --reason TEXT",

@@ -111,7 +111,9 @@ func (d *document) running(b *strings.Builder, now time.Time) {
 // held lists every task that is not claimed, with the reason and what helps.
 func (d *document) held(b *strings.Builder, now time.Time) {
 	var lines []string
+	told := map[string]bool{} // a file that cannot be read is a task too, in each of its queues
 	for _, a := range d.Assignments {
+		told[a.TaskID+a.What] = true
 		if a.Reason == "active_run" {
 			continue
 		}
@@ -125,7 +127,8 @@ func (d *document) held(b *strings.Builder, now time.Time) {
 		}
 	}
 	for _, t := range d.Tasks {
-		if t.Error != "" {
+		if t.Error != "" && !told[t.ID+t.Problem] {
+			told[t.ID+t.Problem] = true
 			lines = append(lines, fmt.Sprintf("  %-28s %-12s %s: %s", t.ID, "-", t.Error, oneLine(t.Problem)))
 		}
 	}
