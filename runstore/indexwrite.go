@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 
@@ -162,6 +163,9 @@ func newListed(number uint32, keys, ends int, old []*indexFile) indexListed {
 	return l
 }
 
+// errNotOurs says that a file stands where a new one should, and that whoever met it has not made it.
+var errNotOurs = errors.New("it is there already")
+
 // writeIndex makes a new index file of keys, ends and everything in old, and opens it. It counts
 // for nothing until a snapshot lists it, so that it may grow in its place, a synced piece at a time.
 func writeIndex(disk *durable.Disk, dir string, number uint32, keys []keyEntry, ends []endEntry, old []*indexFile) (*indexFile, error) {
@@ -175,7 +179,7 @@ func writeIndex(disk *durable.Disk, dir string, number uint32, keys []keyEntry, 
 		return nil, err
 	}
 	if log.Size() != 0 {
-		return nil, errors.Join(errors.New(path+" is there already"), log.Close())
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, errNotOurs), log.Close())
 	}
 	var chunk []byte
 	err = encodeIndex(listed, keys, ends, old, func(block []byte) error {

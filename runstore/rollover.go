@@ -171,8 +171,11 @@ func (s *Store) addIndex(r *rollOver, keys []keyEntry, ends []endEntry) error {
 func (s *Store) newIndex(r *rollOver, keys []keyEntry, ends []endEntry, old []*indexFile) (*indexFile, error) {
 	number := s.disk.nextIndex
 	s.disk.nextIndex++
-	r.made = append(r.made, filepath.Join(r.history.dir, indexName(number)))
-	return writeIndex(s.o.Disk, r.history.dir, number, keys, ends, old)
+	x, err := writeIndex(s.o.Disk, r.history.dir, number, keys, ends, old)
+	if !errors.Is(err, errNotOurs) {
+		r.made = append(r.made, filepath.Join(r.history.dir, indexName(number)))
+	}
+	return x, err
 }
 
 // takeOut removes from a state what has left, and counts it.

@@ -103,10 +103,10 @@ func (w *segmentWriter) begin() error {
 	if err != nil {
 		return err
 	}
-	w.log, w.made = log, append(w.made, path)
 	if log.Size() != 0 {
-		return errors.New(path + " is there already")
+		return errors.Join(fmt.Errorf("%s: %w", path, errNotOurs), log.Close())
 	}
+	w.log, w.made = log, append(w.made, path)
 	w.chunk = append(w.chunk, seal(encode(&segmentHeader{Format: segmentFormat, Number: uint64(w.number), ProjectID: w.project})[1:])...)
 	w.list = append(w.list, segmentListed{Name: segmentName(w.number)})
 	return nil

@@ -15,6 +15,10 @@ import (
 func (s *Store) tidyHistory(ours bool) error {
 	h := s.View().h.history
 	s.disk.nextSegment, s.disk.nextIndex = 1, 1
+	listed := h.names()
+	for name := range listed {
+		s.disk.countFile(name)
+	}
 	entries, err := os.ReadDir(s.path(historyName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -22,9 +26,12 @@ func (s *Store) tidyHistory(ours bool) error {
 	if err != nil {
 		return err
 	}
-	listed := h.names()
-	for name := range listed {
-		s.disk.countFile(name)
+	if ours && len(entries) > len(listed) {
+		// An earlier process may have renamed the snapshot and been killed before its name was on the
+		// disk. The one before it lists other index files: none goes while it could come back.
+		if err := s.o.Disk.SyncDir(s.o.Dir); err != nil {
+			return err
+		}
 	}
 	for _, e := range entries {
 		s.disk.countFile(e.Name())
