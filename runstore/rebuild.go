@@ -12,14 +12,18 @@ import (
 // RebuildIndex makes the index of the history in o.Dir again from its segments, for the holder of
 // the project's lease and while the store is not open. It returns how many lines the segments hold.
 //
-// Every line is read and checked. One that is damaged is refused with its file and byte, and nothing
+// It refuses what Open refuses. Every line is read and checked. One that is damaged is refused with its file and byte, and nothing
 // is changed. The snapshot is written again with the new index; a journal beside it stays good.
 func RebuildIndex(o Options) (lines int, err error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	f, err := readFiles(o.Dir)
-	if err != nil || f.snapshot == nil {
+	if err != nil {
+		return 0, err
+	}
+	// What Open refuses is refused here: writing the snapshot again would make it fit.
+	if _, err := f.replay(); err != nil || f.snapshot == nil {
 		return 0, err
 	}
 	snap, err := decodeSnapshot(f.snapshot)
@@ -50,7 +54,8 @@ func RebuildIndex(o Options) (lines int, err error) {
 	}
 	s := &Store{o: o, log: o.Log}
 	s.durable.Store(newView(&hot{history: openHistory(o.Dir, listed)}))
-	if err := s.tidyHistory(snap.fits); err != nil {
+	// What is not listed is left for the next start, which knows the journal too.
+	if err := s.tidyHistory(false); err != nil {
 		return 0, notKept(err)
 	}
 	old := listed.Indexes
