@@ -20,6 +20,8 @@
 //	journal-tail-G-N.jsonl a tail of the journal of generation G, from byte N on, that was
 //	                       never acknowledged and was set aside at a start
 //	history/               finished work, see below
+//	history-aside-G-NAME   a segment as it was found at a start with a snapshot of generation G
+//	                       that does not know all of it
 //	contracts/KIND-SHA.json pinned documents, never changed
 //	state-base.json        a second name of the snapshot that the journal goes on from
 //	original-state-SHA.json, operations/RESULT.json
@@ -111,7 +113,8 @@
 //	4  index files that the new one has taken in are removed
 //
 // Before step 3 nothing of 1 and 2 counts; with it all of it does. What a crash leaves of 1, 2 and 4
-// is cut off or removed at the next start. A failure is no more than a roll-over that comes later:
+// is cut off or removed at the next start; a segment with work that the state does not know, for an
+// older snapshot was put back, is copied beside the snapshot first. A failure is no more than a roll-over that comes later:
 // the snapshot is written without it, or the journal goes on.
 //
 // Segments are history/runs-NNNNNN.jsonl, of about 8 MiB. They only grow. Each is a header and then

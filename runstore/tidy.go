@@ -10,8 +10,9 @@ import (
 )
 
 // tidyHistory makes the folder what the snapshot says: it cuts off bytes beyond the extents, and
-// removes files that are not listed. They come from roll-overs that no snapshot has made valid. Of
-// a snapshot that somebody else has written only the numbers of the files are taken.
+// removes files that are not listed. They come from roll-overs that no snapshot has made valid, so
+// that the state holds what is in them; where it does not, an older snapshot was put back, and they
+// are set aside. Of a snapshot that somebody else has written only the numbers of the files are taken.
 func (s *Store) tidyHistory(ours bool) error {
 	h := s.View().h.history
 	s.disk.nextSegment, s.disk.nextIndex = 1, 1
@@ -41,9 +42,13 @@ func (s *Store) tidyHistory(ours bool) error {
 		switch {
 		case !ours:
 		case !known:
-			failed = s.o.Disk.Remove(path)
+			if failed = s.keepUnknown(path, 0); failed == nil {
+				failed = s.o.Disk.Remove(path)
+			}
 		case length > 0:
-			failed = cutTo(s.o.Disk, path, length)
+			if failed = s.keepUnknown(path, length); failed == nil {
+				failed = cutTo(s.o.Disk, path, length)
+			}
 		}
 		err = errors.Join(err, failed)
 	}

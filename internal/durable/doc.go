@@ -102,6 +102,8 @@
 //	a segment is cut or missing                     it cannot be read    the same
 //	an index is damaged or missing                  a block's CRC does   look-ups that need it are refused; it is made
 //	                                                not fit              again from the segments on request
+//	an older snapshot was put back                  a segment holds work the segment is copied beside the snapshot before
+//	                                                that is not known    it is cut or removed, and that is logged
 //	killed while finished work was moved            bytes beyond what    they are cut, and files that are not listed
 //	                                                the snapshot lists   removed, at the next start
 package durable

@@ -48,7 +48,9 @@ func partOf(rel string) string {
 		return "snapshot"
 	case strings.HasPrefix(first, "journal"):
 		return "journal"
-	case first == "history", first == "contracts":
+	case strings.HasPrefix(first, "history"):
+		return "history"
+	case first == "contracts":
 		return first
 	case first == "command-output":
 		return "artifacts"
