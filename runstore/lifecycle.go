@@ -6,9 +6,13 @@ import (
 	"greatminds/internal/refusal"
 )
 
-// putRun publishes r, which must not be changed any more.
+// putRun publishes r, which must not be changed any more. A run of an older store that has ended
+// without a record of when gets that record now, before its last change is another one.
 func (tx *Tx) putRun(r *Run) {
 	tx.thawRun(r.ID)
+	if old := lookup(tx.View.h.runs, string(r.ID)); old != nil && old.State.Terminal() && r.EndedAt == nil {
+		r.EndedAt = copied(&old.UpdatedAt)
+	}
 	tx.View.h.putRun(r)
 	tx.touch(inRuns, string(r.ID))
 }
