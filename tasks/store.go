@@ -156,7 +156,10 @@ func (t *Tree) Move(h *Held, r Ref, to contract.Queue) (Ref, error) {
 func (t *Tree) Settle(r Ref, from contract.Queue) error {
 	err := t.disk.Settle(t.fullPath(r.File))
 	if err == nil && from != r.Queue && from != "" {
-		err = t.disk.SyncDir(t.project.QueueDir(from))
+		dir := t.project.QueueDir(from)
+		if err = t.disk.SyncDir(dir); errors.Is(err, fs.ErrNotExist) {
+			err = t.disk.SyncDir(filepath.Dir(dir)) // an empty queue folder was removed: so is the name in it
+		}
 	}
 	if err != nil {
 		return storage(err, "%s cannot be synced", r.File)

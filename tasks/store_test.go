@@ -328,3 +328,23 @@ func TestListShowAndPaths(t *testing.T) {
 		t.Errorf("got %+v", paths)
 	}
 }
+
+// An empty queue folder that somebody removed keeps nothing from being settled: what a task has
+// left is no less left.
+func TestSettleOutlivesTheFolderThatATaskLeft(t *testing.T) {
+	l := newDesk(t)
+	l.put("feature_test", "0001-sample.yaml", sampleTask)
+	if err := os.Remove(l.project.QueueDir("feature_dev")); err != nil {
+		t.Fatal(err)
+	}
+	place := tasks.Ref{ID: "0001-sample", Queue: "feature_test", File: "feature_test/0001-sample.yaml"}
+	if err := l.tree.Settle(place, "feature_dev"); err != nil {
+		t.Error(err)
+	}
+	if err := os.Remove(filepath.Join(l.project.Runtime, "feature_test", "0001-sample.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.tree.Settle(place, "feature_dev"); err == nil {
+		t.Error("a task file that is not there was settled")
+	}
+}
