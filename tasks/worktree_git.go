@@ -177,12 +177,22 @@ func (g *Git) explain(ctx context.Context, c gitCall, err error) error {
 			What: fmt.Sprintf("git %s in %s did not end within %s (a hook, a filter or a signing "+
 				"program may be waiting)", c.args[0], c.dir, g.bound(c.long)),
 			Remedy: "make the hook, filter or signing program end by itself, then try again"}
+	case errors.Is(err, os.ErrNotExist) && gone(c.dir):
+		return &refusal.Refusal{Code: refusal.CodeGitFailed, Err: err,
+			What:   fmt.Sprintf("git %s cannot be started in %s: there is no such folder", c.args[0], c.dir),
+			Remedy: "bring the folder back, then try again; for a task's worktree see `git worktree list` and `git worktree add`"}
 	case errors.Is(err, os.ErrNotExist):
 		return &refusal.Refusal{Code: refusal.CodeGitMissing, Err: err,
 			What:   fmt.Sprintf("git cannot be started in %s: %v", c.dir, err),
 			Remedy: "install git 2.38 or newer on the daemon's PATH"}
 	}
 	return fmt.Errorf("git %s in %s: %w", c.args[0], c.dir, err)
+}
+
+// gone tells whether there is no such folder.
+func gone(dir string) bool {
+	_, err := os.Stat(dir)
+	return errors.Is(err, os.ErrNotExist)
 }
 
 // shorten bounds what a program wrote to the part that a person reads.

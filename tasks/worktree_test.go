@@ -431,3 +431,11 @@ func TestOldGitIsRefusedByName(t *testing.T) {
 	_, err = l.prepare()
 	wantCode(t, err, refusal.CodeGitMissing)
 }
+
+// A worktree that was removed by hand is not taken for a git that is not installed.
+func TestMissingFolderIsNoMissingGit(t *testing.T) {
+	l := newLab(t, "main")
+	gone := filepath.Join(l.home, "gone")
+	_, err := l.git.FileEvidence(l.ctx(), gone, "", []string{"a.txt"})
+	wantCode(t, err, refusal.CodeGitFailed, gone, "no such folder")
+}
