@@ -91,6 +91,10 @@ func Run(ctx context.Context, o Options) error {
 // newDaemon takes the lease and brings what an earlier daemon left to a known state. Nothing is
 // left held when it fails.
 func newDaemon(ctx context.Context, o Options) (_ *Daemon, err error) {
+	// Before any task is claimed for a run that could not be started.
+	if err := execgate.Supported(); err != nil {
+		return nil, err
+	}
 	if err := execgate.BecomeSubreaper(); err != nil {
 		return nil, refusal.New(refusal.CodePlatform, "use Linux 5.4 or newer", "orphaned processes cannot be kept track of: %v", err)
 	}

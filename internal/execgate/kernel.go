@@ -78,9 +78,13 @@ func checkPidfd() error {
 }
 
 func checkProc() error {
-	st, err := proc.ReadStat(os.Getpid())
-	if err == nil && st.PID != os.Getpid() {
-		err = fmt.Errorf("/proc shows pid %d for our pid %d", st.PID, os.Getpid())
+	_, err := proc.ReadStat(os.Getpid())
+	if err == nil {
+		// In a pid namespace that has the /proc of another one, our number is somebody else's there.
+		var self string
+		if self, err = os.Readlink("/proc/self"); err == nil && self != strconv.Itoa(os.Getpid()) {
+			err = fmt.Errorf("it shows pid %s for our pid %d", self, os.Getpid())
+		}
 	}
 	if err == nil {
 		_, err = proc.BootID()

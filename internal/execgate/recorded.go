@@ -45,6 +45,9 @@ func EndRecorded(ctx context.Context, p Process, mark string, g Grace) (Ending, 
 	if p.BootID != "" && p.BootID != boot {
 		return Ending{How: HowGone}, nil
 	}
+	if err := Supported(); err != nil {
+		return Ending{}, fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
 	group := groupOf(mark)
 	if err := checkOutside(p, mark, group); err != nil {
 		return Ending{}, err
