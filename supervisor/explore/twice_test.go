@@ -73,7 +73,7 @@ func (s scenario) twice(t *testing.T) (steps, images int) {
 	w := s.begin(t)
 	begin := w.capture()
 	ended, tried := map[uint64]bool{}, map[uint64]bool{}
-	for n := 1; ; n++ {
+	for n := 1; ; n += stride {
 		// The same ids each time: what one kill leaves, another one may leave too.
 		cryptotest.SetGlobalRandom(t, 1)
 		w.restore(begin)
