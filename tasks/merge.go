@@ -147,8 +147,8 @@ func locate(ctx context.Context, r MergeRequest) (MergePlan, worktreePlace, sigh
 	}
 	if m.TaskOld == "" {
 		return m, place, sight{}, refusal.New(refusal.CodeMergeBranchMissing,
-			fmt.Sprintf("where the work is somewhere else, run `git branch %s COMMIT`; where there is none, `git branch %s %s`",
-				place.branch, place.branch, r.Policy.DefaultBranch),
+			fmt.Sprintf("where the work is somewhere else, run `git branch %s COMMIT`; where there is none, `git worktree add -f -b %s %s %s`",
+				place.branch, place.branch, place.path, r.Policy.DefaultBranch),
 			"task %s has neither the worktree %s nor the branch %s: nothing tells what to merge", r.Task, place.path, place.branch)
 	}
 	m.Theirs = m.TaskOld

@@ -68,6 +68,8 @@ func TestObstacleHoldsTheResult(t *testing.T) {
 				l.t.Fatal(err)
 			}
 		}, func(l *lab) { l.gone(".git/hooks/pre-merge-commit") }, refusal.CodeHookFailed, "frozen", "received"},
+		{"worktree gone", func(l *lab) { l.moveWorktree(l.worktree(), l.root+".away") },
+			func(l *lab) { l.moveWorktree(l.root+".away", l.worktree()) }, refusal.CodeMergeBranchMissing, "adds nothing", "received"},
 		{"no default branch", func(l *lab) { l.git(l.root, "branch", "-m", "main", "trunk") },
 			func(l *lab) { l.git(l.root, "branch", "-m", "trunk", "main") }, refusal.CodeDefaultBranchMissing, "main", "received"},
 	}
@@ -297,5 +299,13 @@ func TestConflictAfterTheIntentHandsTheTaskBack(t *testing.T) {
 	}
 	if l.read("a.txt") != "theirs\n" || len(l.lines()) != 1 {
 		t.Error("the checkout was touched, or the journal has another number of lines")
+	}
+}
+
+// moveWorktree moves the task's worktree, whose work is not committed, out of git's sight and back.
+func (l *lab) moveWorktree(from, to string) {
+	l.t.Helper()
+	if err := os.Rename(from, to); err != nil {
+		l.t.Fatal(err)
 	}
 }

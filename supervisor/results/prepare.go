@@ -57,6 +57,9 @@ func (a *Applier) prepare(ctx context.Context, run *runstore.Run, res *runstore.
 func (a *Applier) computeMerge(ctx context.Context, task *tasks.Task, when time.Time) (tasks.MergePlan, error) {
 	m, err := tasks.ComputeMerge(ctx, tasks.MergeRequest{Git: a.o.Git, Project: a.o.Project, Policy: a.o.Policy,
 		Task: task.ID, Message: mergeMessage(task), When: when})
+	if err == nil && m.Nothing && m.Worktree == "" {
+		err = a.workGone(task.ID, m)
+	}
 	if err != nil {
 		return m, err
 	}
@@ -68,6 +71,17 @@ func (a *Applier) computeMerge(ctx context.Context, task *tasks.Task, when time.
 		return m, tasks.OverlapRefusal(m.Branch, overlaps)
 	}
 	return m, nil
+}
+
+// workGone refuses a merge of nothing where the worktree is gone: work that was not committed went with
+// it, and a branch without any of its own must not pass for a task that changed nothing.
+func (a *Applier) workGone(id tasks.ID, m tasks.MergePlan) error {
+	path, branch := tasks.WorktreePath(a.o.Project, a.o.Policy, id), strings.TrimPrefix(m.TaskBranch, "refs/heads/")
+	return refusal.New(refusal.CodeMergeBranchMissing,
+		fmt.Sprintf("bring the folder back; or where the work is somewhere else, run `git branch -f %s COMMIT`; or where there is none, `git worktree add -f %s %s`",
+			branch, path, branch),
+		"the worktree %s of task %s is gone, and its branch %s adds nothing to %s: nothing tells what to merge",
+		path, id, branch, a.o.Policy.DefaultBranch)
 }
 
 func mergeMessage(task *tasks.Task) string {
