@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
+	"syscall"
 
 	"greatminds/internal/execgate"
 	"greatminds/internal/refusal"
@@ -49,6 +51,9 @@ func (e *execution) failed(reason, errorType string, cause error) ending {
 	return ending{runstore.Failed, reason, cause}
 }
 
+// passing are faults of the machine, or of an agent that is being replaced, which time alone may mend.
+var passing = []syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, syscall.ETXTBSY}
+
 // launchFailed tells a fault of the configuration, which only a person can mend, from one of
 // the machine. E-489.
 func (e *execution) launchFailed(err error) ending {
@@ -58,6 +63,8 @@ func (e *execution) launchFailed(err error) ending {
 	}
 	kind := "OSError"
 	switch {
+	case slices.Contains(passing, exec.Errno):
+		return e.failed(transportFailure, kind, err)
 	case errors.Is(exec.Errno, fs.ErrNotExist):
 		kind = "FileNotFoundError"
 	case errors.Is(exec.Errno, fs.ErrPermission):

@@ -1,6 +1,7 @@
 package supervisor_test
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -429,4 +430,23 @@ func TestAMalformedStoreIsRefusedUntouched(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A daemon outlives the reader of its log, as of `coordd 2>&1 | head`, and ends cleanly.
+func TestALogThatNobodyReadsEndsNoDaemon(t *testing.T) {
+	l := newLab(t, untilReleased+`{"end_turn":"p"}`, "", "")
+	r, w, err := os.Pipe()
+	must(t, err)
+	daemon := exec.Command(l.cli, "coordd", "--project-dir", l.project)
+	daemon.Env, daemon.Dir, daemon.Stderr = l.env(), l.project, w
+	must(t, daemon.Start())
+	must(t, w.Close())
+	for lines := bufio.NewScanner(r); lines.Scan() && !strings.Contains(lines.Text(), "coordd ready"); {
+	}
+	must(t, r.Close())
+	must(t, daemon.Process.Signal(syscall.SIGTERM))
+	if err := daemon.Wait(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+	l.nothingLeft(t)
 }

@@ -3,8 +3,11 @@ package cli
 import (
 	"context"
 	"log/slog"
+	"os"
+	"os/signal"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"greatminds/contract"
 	"greatminds/internal/refusal"
@@ -49,5 +52,9 @@ func (a *app) coordd() *cobra.Command {
 }
 
 func (a *app) supervise(ctx context.Context, p contract.Project, once bool, log *slog.Logger) error {
+	// A log that nobody reads any more is no reason to end: a write to it fails, and that is all.
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, unix.SIGPIPE)
+	defer signal.Stop(broken)
 	return runDaemon(ctx, a.World, p, once, log)
 }
