@@ -22,10 +22,7 @@ func TestARollOverRemovesNoFileThatItDidNotMake(t *testing.T) {
 		for i := range 4 {
 			about.lived(t, s, i)
 		}
-		path := filepath.Join(dir, historyName, segmentName(s.disk.nextSegment))
-		if name == "index-%" {
-			path = filepath.Join(dir, historyName, indexName(s.disk.nextIndex))
-		}
+		path := filepath.Join(dir, historyName, ahead(t, dir, name))
 		writeText(t, path, "put back by a person")
 		for i := range 12 {
 			about.lived(t, s, 4+i)
@@ -36,11 +33,34 @@ func TestARollOverRemovesNoFileThatItDidNotMake(t *testing.T) {
 		if err := s.View().HistoryFault(); err != nil {
 			t.Error(err)
 		}
+		if after := ahead(t, dir, name); after <= filepath.Base(path) {
+			t.Errorf("the roll-overs came to %s only", after)
+		}
 		if got := s.View().Totals()[Completed]; got != 16 {
 			t.Errorf("%d runs, want 16", got)
 		}
 		closeStore(t, s)
 	}
+}
+
+// ahead is a name that a roll-over will come to soon, and not in this moment.
+func ahead(t *testing.T, dir, name string) string {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(dir, historyName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, named := segmentNumber, segmentName
+	if name == "index-%" {
+		number, named = indexNumber, indexName
+	}
+	var last uint32
+	for _, e := range entries {
+		if n, ok := number(e.Name()); ok {
+			last = max(last, n)
+		}
+	}
+	return named(last + 3)
 }
 
 // Where the folder cannot be read, new files still get numbers that no listed one has.

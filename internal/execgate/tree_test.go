@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -34,8 +35,12 @@ func readRecord(t testing.TB, h *helper) execgate.Process {
 
 // E-223
 func TestWhatTheAgentLeavesBehindIsEnded(t *testing.T) {
-	a := running(t, family+"exit 5")
+	gate := filepath.Join(t.TempDir(), "gate")
+	a := running(t, family+`while [ ! -e "$GATE" ]; do sleep 0.01; done; exit 5`, "GATE="+gate)
 	left := a.pids(3)
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	a.ends()
 	e := a.stop(execgate.Grace{})
 	if !e.Known || e.Code != 5 || e.Ended != 3 || e.How != execgate.HowExited {
