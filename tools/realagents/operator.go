@@ -39,7 +39,13 @@ type question struct {
 // status is what is read of `run status`.
 type status struct {
 	Runs map[string]struct {
-		Role     string `json:"role"`
+		Role string `json:"role"`
+	} `json:"runs"`
+}
+
+// shown is what `run show` prints of one run; the status has it of the newest ones only.
+type shown struct {
+	Run struct {
 		Protocol struct {
 			Negotiated struct {
 				Data struct {
@@ -47,7 +53,7 @@ type status struct {
 				} `json:"data"`
 			} `json:"negotiated"`
 		} `json:"protocol"`
-	} `json:"runs"`
+	} `json:"run"`
 }
 
 // command runs one command and returns what it printed. code is its exit status, also beside an
@@ -109,8 +115,12 @@ func (o operator) inspect(ctx context.Context, merged bool, out *row) error {
 	if err := o.read(ctx, &s, "run", "status"); err != nil {
 		return err
 	}
-	for _, r := range s.Runs {
-		a := r.Protocol.Negotiated.Data.Agent
+	for id := range s.Runs {
+		var r shown
+		if err := o.read(ctx, &r, "run", "show", id); err != nil {
+			return err
+		}
+		a := r.Run.Protocol.Negotiated.Data.Agent
 		text := strings.TrimSpace(a.Name + " " + a.Version)
 		if text != "" && !slices.Contains(out.AgentInfo, text) {
 			out.AgentInfo = append(out.AgentInfo, text)
