@@ -43,7 +43,7 @@ func ParseStat(line []byte) (Stat, error) {
 		{&st.Parent, fields[1]}, {&st.Group, fields[2]}, {&st.Session, fields[3]},
 	} {
 		n, err := strconv.Atoi(f.text)
-		if err != nil {
+		if err != nil || strconv.Itoa(n) != f.text { // the kernel writes neither signs nor zeros before
 			return Stat{}, errStatForm
 		}
 		*f.to = n

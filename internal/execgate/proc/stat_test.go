@@ -42,9 +42,10 @@ func FuzzParseStat(f *testing.F) {
 	}
 	f.Add([]byte("1 (a) b) S 1 2 3 0 -1 4194560 75 0 0 0 0 0 0 0 20 0 1 0 5"))
 	f.Add([]byte("1 () "))
+	f.Add([]byte(" 01()0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0"))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		st, err := ParseStat(line)
-		if err == nil && (st.PID <= 0 || st.Parent < 0 || !strings.HasPrefix(strings.TrimSpace(string(line)), strconv.Itoa(st.PID)) && line[0] != '+' && line[0] != '0') {
+		if err == nil && (st.PID <= 0 || st.Parent < 0 || !strings.HasPrefix(strings.TrimSpace(string(line)), strconv.Itoa(st.PID))) {
 			t.Errorf("%q became %+v", line, st)
 		}
 		if err != nil && st != (Stat{}) {
