@@ -10,9 +10,10 @@ const (
 	recentRuns       = 50
 	recentOperations = 50
 	recentEvents     = 200
-	// recentWhole is how many bytes of finished runs are shown with all that belongs to them. The
-	// others are shown in brief.
+	// recentWhole is how many bytes of finished runs are shown with all that belongs to them, beside
+	// as many others in brief as there are; each that is not there makes room of the size of one.
 	recentWhole = 16 << 10
+	recentBrief = 3 << 9
 	// recentEventBytes bounds the events where they are long.
 	recentEventBytes = 48 << 10
 )
@@ -77,8 +78,9 @@ func (h *hot) recentRuns(shown *hot) (brief []*Run) {
 		return true
 	})
 	slices.SortFunc(ended, func(a, b *Run) int { return endOf(a).newestFirst(endOf(b)) })
-	room := recentWhole
-	for _, r := range ended[:min(recentRuns, len(ended))] {
+	ended = ended[:min(recentRuns, len(ended))]
+	room := recentWhole + (recentRuns-len(ended))*recentBrief
+	for _, r := range ended {
 		b := h.bundleOfRun(r.ID)
 		if room -= len(appendChanges(nil, b.entities(), b)); room >= 0 {
 			shown.take(b)
