@@ -1,4 +1,4 @@
-// Killtest kills what a project is made of, at random moments, and looks whether its promises hold.
+// Command killtest kills what a project is made of, at random moments, and looks whether its promises hold.
 //
 //	go run ./tools/killtest --rounds 500 --seed 1
 //	go run ./tools/killtest --seconds 600 --seed 7 -v --keep

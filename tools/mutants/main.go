@@ -1,4 +1,4 @@
-// Mutants breaks promises on purpose and sees that the tests that name them fail.
+// Command mutants breaks promises on purpose and sees that the tests that name them fail.
 //
 //	go run ./tools/mutants [--list FILE] [--only WORD] [--rev REV]
 //
