@@ -14,16 +14,13 @@ import (
 	"time"
 
 	"greatminds/internal/durable"
+	"greatminds/internal/execgate"
 	"greatminds/runstore"
 )
 
 // pipeGrace is what the pipes get once the command's whole tree is gone: what it wrote is still in
 // them. Only a process outside the tree, that was handed a descriptor, holds them longer.
 const pipeGrace = 250 * time.Millisecond
-
-// maxPipe is the most that a pipe holds by default, in bytes: what the command's own tree can have
-// left in it.
-const maxPipe = 1 << 20
 
 // outputFolder is where the streams of a request are kept.
 func (s *Service) outputFolder(id runstore.CommandID) string {
@@ -100,29 +97,6 @@ func (s *stream) pump() {
 	}
 }
 
-// drain takes what the pipe holds after its deadline. A read past a deadline fails without a look
-// into the pipe, so that a pump that was kept from running has left everything there.
-func (s *stream) drain() {
-	raw, err := s.ours.SyscallConn()
-	if err != nil {
-		return // a closed pipe, which finish does not get
-	}
-	_ = raw.Control(func(fd uintptr) { // fails only on a closed file
-		buffer := make([]byte, 64<<10)
-		for left := maxPipe; left > 0; {
-			n, err := syscall.Read(int(fd), buffer) // the pipe does not block
-			if errors.Is(err, syscall.EINTR) {
-				continue
-			}
-			if err != nil || n <= 0 {
-				return
-			}
-			s.take(buffer[:n])
-			left -= n
-		}
-	})
-}
-
 func (s *stream) take(p []byte) {
 	s.total += int64(len(p))
 	_, _ = s.all.Write(p) // a hash never fails
@@ -146,7 +120,7 @@ func (c *capture) finish() (*runstore.Output, error) {
 	c.pumps.Wait()
 	var faults []error
 	for _, s := range c.streams {
-		s.drain()
+		execgate.Drain(s.ours, s.take)
 		faults = append(faults, s.err, c.disk.Step("command-output.sync", s.file.Sync), s.file.Close(), s.ours.Close())
 	}
 	faults = append(faults, c.disk.SyncDir(c.dir))

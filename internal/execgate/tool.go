@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"greatminds/internal/execgate/entry"
@@ -50,8 +49,6 @@ const (
 	// pipeGrace is what the pipes get once the whole tree has ended: only a process outside of
 	// it, one that was handed a descriptor, can still hold them.
 	pipeGrace = 100 * time.Millisecond
-	// maxPipe is the most that a pipe holds, in bytes, as far as an unprivileged process may set it.
-	maxPipe = 1 << 20
 )
 
 // RunTool runs a helper program, git above all, to its end under a keeper of its own, without
@@ -183,32 +180,10 @@ func (r *toolRun) close() {
 		_ = f.SetDeadline(deadline) // fails on a file that is closed, which is done already
 	}
 	<-r.pumps
-	drain(r.ours[1], r.stdout)
-	drain(r.ours[2], r.stderr)
-	closeFiles(r.ours)
-}
-
-// drain takes what a pipe holds after its deadline. A read past a deadline fails without a look
-// into the pipe, so that a pump that was kept from running has left everything there.
-func drain(f *os.File, to *capture) {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return // a closed file
+	for i, to := range []*capture{r.stdout, r.stderr} {
+		Drain(r.ours[i+1], func(p []byte) { _, _ = to.Write(p) }) // never fails
 	}
-	_ = raw.Control(func(fd uintptr) { // fails only on a closed file
-		buffer := make([]byte, 64<<10)
-		for left := maxPipe; left > 0; {
-			n, err := syscall.Read(int(fd), buffer) // the pipe does not block
-			if errors.Is(err, syscall.EINTR) {
-				continue
-			}
-			if err != nil || n <= 0 {
-				return
-			}
-			_, _ = to.Write(buffer[:n]) // never fails
-			left -= n
-		}
-	})
+	closeFiles(r.ours)
 }
 
 // capture keeps the first limit bytes.
