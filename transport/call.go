@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 
 	acp "github.com/coder/acp-go-sdk"
 )
@@ -48,7 +49,7 @@ func (c *conn) begin(phase Phase, method string, params any) (*call, *Error) {
 			What: fmt.Sprintf("%s is not sent while %s has no answer", method, c.call.method)}
 	}
 	k := &call{phase: phase, method: method, answered: make(chan struct{}), done: make(chan struct{})}
-	c.call, c.phase = k, phase
+	c.call, c.phase, c.replyAt = k, phase, math.MaxInt64
 	c.spawn(func() {
 		result, err := acp.SendRequest[json.RawMessage](c.sdk, context.Background(), method, params)
 		c.mu.Lock()

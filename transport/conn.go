@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 
 	acp "github.com/coder/acp-go-sdk"
@@ -36,7 +37,8 @@ type conn struct {
 	phase Phase
 	// call is the one request of ours that has no answer yet, or whose answer is on its way.
 	call *call
-	// replyAt is how many updates had come when the answer to call did.
+	// replyAt is how many updates had come when the answer to the last call did; more than can
+	// come before that.
 	replyAt   int64
 	sessionID string
 	turn      *turn
@@ -53,7 +55,7 @@ type conn struct {
 
 func newConn(o Options) *conn {
 	c := &conn{
-		o: o, ledger: newLedger(), tools: newToolbook(), phase: PhasePreflight,
+		o: o, ledger: newLedger(), tools: newToolbook(), phase: PhasePreflight, replyAt: math.MaxInt64,
 		dead: make(chan struct{}), closed: make(chan struct{}),
 		questions: newQuestions(),
 		out:       newOutbound(o.Stdin, o.WriteTimeout),

@@ -51,8 +51,8 @@ func (c *conn) update(params []byte) {
 
 // place says to which phase an update belongs; false when it is another session's. Updates
 // are handled in the order of the wire, so that this one's number is the count of those
-// before it: what came after the open call's answer is not of its phase, even when it is
-// handled before the answer reaches the caller.
+// before it: what came after the last call's answer is not of its phase, whether it is handled
+// before the answer reaches the caller or while the caller is at it.
 func (c *conn) place(u *Update) bool {
 	number := c.ledger.handled.Load() + 1
 	c.mu.Lock()
@@ -61,7 +61,7 @@ func (c *conn) place(u *Update) bool {
 		return false
 	}
 	u.Phase = c.phase
-	late := c.call != nil && c.call.isAnswered && number > c.replyAt
+	late := number > c.replyAt
 	if late {
 		u.Phase = PhaseIdle
 	}
