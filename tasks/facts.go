@@ -36,6 +36,9 @@ type Facts struct {
 	Dependencies map[string]DependencyFact
 	// Gate is what is known about the stand.
 	Gate GateFact
+	// BaseProblem says why no task branch can start at the commit that [FactNeeds] names; empty
+	// when one can.
+	BaseProblem string
 }
 
 // FileFact is what the workspace says about one file that an implementation block names.
@@ -136,4 +139,6 @@ type FactNeeds struct {
 	Dependencies []string
 	// StandLease is the lease whose deployment the gate asks about; empty when it does not.
 	StandLease string
+	// BaseCommit is where a plan wants the task's branch to start; empty for nowhere.
+	BaseCommit string
 }

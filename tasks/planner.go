@@ -58,7 +58,7 @@ func (t *Tree) Plan(ctx context.Context, op Operator, a PlanTask) (Planning, err
 		return Planning{}, err
 	}
 	defer h.Release()
-	facts, err := t.gather(ctx, op, task, FactNeeds{})
+	facts, err := t.gather(ctx, op, task, FactNeeds{BaseCommit: a.BaseCommit})
 	if err != nil {
 		return Planning{}, err
 	}
@@ -152,7 +152,7 @@ func (t *Tree) rehearse(task *Task, facts Facts, steps []planStep) error {
 			copied = *copied.with([]Block{b})
 		} else {
 			m := &move{s: t.schema, task: &copied, from: copied.Queue, to: s.to, role: rolePlanner, facts: facts}
-			found = m.check()
+			found = append(m.check(), unbranchable(facts, t.schema, &copied, s.to)...)
 			copied.Queue = s.to
 		}
 		for i := range found {
@@ -164,6 +164,16 @@ func (t *Tree) rehearse(task *Task, facts Facts, steps []planStep) error {
 		return refuse("mend the arguments", faults, "%s cannot be planned; it stays in %s", task.ID, task.Queue)
 	}
 	return nil
+}
+
+// unbranchable refuses a move that would make the task's worktree from a commit that there is not.
+func unbranchable(facts Facts, s *contract.Schema, task *Task, to contract.Queue) []refusal.Reason {
+	pre, _ := actions(facts.policy(s), task, to)
+	if facts.BaseProblem == "" || !slices.Contains(pre, WorktreeCreate) {
+		return nil
+	}
+	return []refusal.Reason{{Code: refusal.CodeBlockField, Place: "base_commit", What: facts.BaseProblem,
+		Remedy: "name a commit of this repository"}}
 }
 
 // walk takes the steps.

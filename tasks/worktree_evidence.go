@@ -186,3 +186,20 @@ func InsideWorktree(p contract.Project, policy contract.Worktrees, id ID, folder
 	real, err := filepath.EvalSymlinks(folder)
 	return err == nil && (real == tree || strings.HasPrefix(real, tree+string(filepath.Separator)))
 }
+
+// BaseProblem says why no task branch can start at a commit; empty when one can. A folder that is no
+// git repository, where no worktree is made, has nothing against any name.
+func (g *Git) BaseProblem(ctx context.Context, root, commit string) (string, error) {
+	if commit == "" {
+		return "", nil
+	}
+	out, err := g.run(ctx, gitCall{dir: root, codes: []int{128}, args: []string{"rev-parse", "--git-dir"}})
+	if err != nil || out.Code != 0 {
+		return "", err
+	}
+	id, err := g.commit(ctx, root, commit)
+	if err != nil || id != "" {
+		return "", err
+	}
+	return fmt.Sprintf("base_commit %q is no commit in %s", commit, root), nil
+}

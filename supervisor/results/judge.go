@@ -99,6 +99,9 @@ func (a *Applier) gather(ctx context.Context, run *runstore.Run, workspace strin
 	for _, name := range needs.Artifacts {
 		f.Artifacts[name] = tasks.ArtifactEvidence(workspace, name)
 	}
+	if f.BaseProblem, err = a.o.Git.BaseProblem(ctx, a.o.Project.Root, needs.BaseCommit); err != nil {
+		return err
+	}
 	if needs.Fingerprint {
 		f.Fingerprint = a.o.Git.Fingerprint(ctx, workspace)
 	}
