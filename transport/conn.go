@@ -45,6 +45,7 @@ type conn struct {
 	// prompted: a prompt was begun; seen, seenInPrompt: the agent said something, in a turn.
 	prompted, seen, seenInPrompt bool
 	negotiated                   Negotiated
+	offer                        Offer
 	closing                      bool
 	// unrecorded is the first failure to record an update.
 	unrecorded error

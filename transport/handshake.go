@@ -38,7 +38,8 @@ type clientInfo struct {
 
 // Open makes the handshake and returns a session that is ready for a prompt: initialize,
 // authenticate when configured, session/new or session/load, then model, mode and reasoning,
-// each confirmed. Each request has [Options.RequestTimeout].
+// each confirmed. Each request has [Options.RequestTimeout]. With [Options.InitializeOnly] it ends
+// before session/new.
 //
 // On failure the connection is closed, but the session is returned beside the error for its
 // Stats, Negotiated and StderrTail. It is nil only when the options are unusable; the pipes
@@ -97,10 +98,16 @@ func (c *conn) handshake(ctx context.Context) *Error {
 	if err := c.authenticate(ctx); err != nil {
 		return err
 	}
+	if c.o.InitializeOnly {
+		return nil
+	}
 	session, err := c.openSession(ctx, agent)
 	if err != nil {
 		return err
 	}
+	c.mu.Lock()
+	c.offer.offers(session)
+	c.mu.Unlock()
 	if err := c.configure(ctx, session); err != nil {
 		return err
 	}
@@ -165,6 +172,7 @@ func (c *conn) initialize(ctx context.Context) (json.RawMessage, *Error) {
 	c.mu.Lock()
 	c.negotiated = introduced(answer, agent)
 	c.negotiated.ProtocolVersion = int(version)
+	c.offer.describes(answer)
 	c.mu.Unlock()
 	switch {
 	case !ok:

@@ -57,6 +57,9 @@ type Options struct {
 	RequiredCapabilities []string
 	// LoadSession is the id of the session to load; empty: a new one is made.
 	LoadSession string
+	// InitializeOnly ends the handshake after initialize and authenticate. No session is made, and
+	// [Session.Prompt] is refused.
+	InitializeOnly bool
 	// Handler receives updates and permission requests. Nil: updates are only counted, and a
 	// permission request is cancelled and counted as needing input.
 	Handler Handler

@@ -82,6 +82,9 @@ func (s *Session) Prompt(ctx context.Context, text string) (Turn, error) {
 	if ctx.Err() != nil {
 		return Turn{}, ended(ctx, PhasePrompt, "the prompt was not sent")
 	}
+	if s.ID() == "" {
+		return Turn{}, &Error{Kind: Configuration, Phase: PhasePrompt, What: "no session was opened"}
+	}
 	if !utf8.ValidString(text) {
 		return Turn{}, &Error{Kind: Configuration, Phase: PhasePrompt, What: "the prompt is not valid UTF-8"}
 	}
