@@ -126,7 +126,7 @@ func rpcError(k *call) *Error {
 	switch {
 	case code == codeAuthRequired:
 		e.Kind = AuthRequired
-	case k.phase == PhaseLoad:
+	case k.phase == PhaseLoad, k.phase == PhaseResume:
 		e.Kind = SessionUnavailable
 	}
 	return e

@@ -65,7 +65,7 @@ func (c *conn) place(u *Update) bool {
 	if late {
 		u.Phase = PhaseIdle
 	}
-	u.Replayed = u.Phase == PhaseLoad
+	u.Replayed = u.Phase == PhaseLoad || u.Phase == PhaseResume
 	switch u.Kind {
 	case "config_option_update":
 		if u.Known {

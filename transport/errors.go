@@ -24,7 +24,7 @@ const (
 	Configuration Kind = "configuration"
 	// Cancelled: the caller's context was cancelled or Cancel was called.
 	Cancelled Kind = "cancelled"
-	// SessionUnavailable: the session to load could not be loaded.
+	// SessionUnavailable: the wanted session could not be loaded or resumed.
 	SessionUnavailable Kind = "session_unavailable"
 )
 

@@ -37,9 +37,9 @@ type clientInfo struct {
 }
 
 // Open makes the handshake and returns a session that is ready for a prompt: initialize,
-// authenticate when configured, session/new or session/load, then model, mode and reasoning,
-// each confirmed. Each request has [Options.RequestTimeout]. With [Options.InitializeOnly] it ends
-// before session/new.
+// authenticate when configured, session/new, session/load or session/resume, then model, mode and
+// reasoning, each confirmed. Each request has [Options.RequestTimeout]. With
+// [Options.InitializeOnly] it ends before the session.
 //
 // On failure the connection is closed, but the session is returned beside the error for its
 // Stats, Negotiated and StderrTail. It is nil only when the options are unusable; the pipes
@@ -262,45 +262,4 @@ func (c *conn) authenticate(ctx context.Context) *Error {
 	c.negotiated.AuthMethod = id
 	c.mu.Unlock()
 	return nil
-}
-
-// openSession loads the wanted session where the agent offers that, and makes a new one
-// where it does not. A load that fails is a failure: nobody's context is replaced unasked.
-func (c *conn) openSession(ctx context.Context, agent []byte) (json.RawMessage, *Error) {
-	strategy := NewContext
-	if c.o.LoadSession != "" {
-		if string(member(agent, "loadSession")) == "true" {
-			return c.loadSession(ctx)
-		}
-		strategy = NewLoadUnavailable
-	}
-	answer, err := c.request(ctx, PhaseNew, acp.AgentMethodSessionNew,
-		acp.NewSessionRequest{Cwd: c.o.Cwd, McpServers: []acp.McpServer{}})
-	if err != nil {
-		return nil, err
-	}
-	id := text(member(answer, "sessionId"))
-	if id == "" || len(id) > maxID {
-		return nil, &Error{Kind: Protocol, Phase: PhaseNew, What: "the agent gave no usable session id"}
-	}
-	c.mu.Lock()
-	c.sessionID, c.negotiated.Strategy = id, strategy
-	c.mu.Unlock()
-	return answer, nil
-}
-
-func (c *conn) loadSession(ctx context.Context) (json.RawMessage, *Error) {
-	c.mu.Lock()
-	c.sessionID = c.o.LoadSession
-	c.mu.Unlock()
-	answer, err := c.request(ctx, PhaseLoad, acp.AgentMethodSessionLoad, acp.LoadSessionRequest{
-		SessionId: acp.SessionId(c.o.LoadSession), Cwd: c.o.Cwd, McpServers: []acp.McpServer{},
-	})
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	c.negotiated.Strategy = Loaded
-	c.mu.Unlock()
-	return answer, nil
 }

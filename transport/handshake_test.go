@@ -145,43 +145,6 @@ func TestAuthentication(t *testing.T) {
 	})
 }
 
-// E-248 E-249
-func TestLoading(t *testing.T) {
-	load := func(o *transport.Options) { o.LoadSession = "old" }
-	t.Run("loaded where the agent offers it", func(t *testing.T) {
-		got, seen := handshake(t, load, step{"initialize", plainAgent}, step{"session/load", `{}`})
-		if got.err != nil || got.s.ID() != "old" || got.s.Negotiated().Strategy != transport.Loaded {
-			t.Fatalf("got %v %q", got.err, got.s.Negotiated().Strategy)
-		}
-		if want := `{"cwd":"/work/space","mcpServers":[],"sessionId":"old"}`; string(seen[1].Params) != want {
-			t.Errorf("got %s, want %s", seen[1].Params, want)
-		}
-	})
-	t.Run("an empty answer is one", func(t *testing.T) {
-		got, _ := handshake(t, load, step{"initialize", plainAgent}, step{"session/load", `null`})
-		if got.err != nil {
-			t.Fatal(got.err)
-		}
-	})
-	t.Run("a new session where it does not", func(t *testing.T) {
-		got, _ := handshake(t, load, step{"initialize", `{"protocolVersion":1}`}, step{"session/new", `{"sessionId":"s2"}`})
-		if got.err != nil || got.s.ID() != "s2" || got.s.Negotiated().Strategy != transport.NewLoadUnavailable {
-			t.Fatalf("got %v %+v", got.err, got.s.Negotiated())
-		}
-	})
-	for name, code := range map[string]string{"not found": "-32002", "invalid": "-32602", "internal": "-32603"} {
-		t.Run("a failed load replaces nothing: "+name, func(t *testing.T) {
-			got, _ := handshake(t, load, step{"initialize", plainAgent}, step{"session/load", `!{"code":` + code + `,"message":"no"}`})
-			wantKind(t, got.err, transport.SessionUnavailable, transport.PhaseLoad)
-		})
-	}
-	t.Run("a load that hangs", func(t *testing.T) {
-		got, _ := handshake(t, func(o *transport.Options) { load(o); o.RequestTimeout = 2 * time.Second },
-			step{"initialize", plainAgent}, step{"session/load", ""})
-		wantKind(t, got.err, transport.Timeout, transport.PhaseLoad)
-	})
-}
-
 // Replayed history is activity, and no turn's.
 func TestReplayIsCountedApart(t *testing.T) {
 	p := newPeer(t)

@@ -12,8 +12,8 @@ const (
 	// DefaultMaxLine is the longest protocol line in bytes. An agent's 8 MiB of text with its
 	// envelope passes; the SDK's own scanner would end the connection at 10 MiB.
 	DefaultMaxLine = 8<<20 + 256<<10
-	// DefaultRequestTimeout bounds initialize, authenticate, session/new, session/load and
-	// each setting. Spec: "ACP request: 30 s each".
+	// DefaultRequestTimeout bounds initialize, authenticate, session/new, session/load,
+	// session/resume and each setting. Spec: "ACP request: 30 s each".
 	DefaultRequestTimeout = 30 * time.Second
 	// DefaultCancelGrace is how long a cancelled turn may take to give its stop reason.
 	DefaultCancelGrace = 2 * time.Second
@@ -55,11 +55,18 @@ type Options struct {
 	// RequiredCapabilities are dotted paths into agentCapabilities ("promptCapabilities.image")
 	// that must be there and not false.
 	RequiredCapabilities []string
-	// LoadSession is the id of the session to load; empty: a new one is made.
+	// MCPServers are the servers that the agent connects to in the session, however it is opened.
+	// One of a type that the agent does not offer is refused before the session is.
+	MCPServers []MCPServer
+	// LoadSession is the id of the session to load, or to resume where the agent does not offer
+	// loading; empty: a new one is made.
 	LoadSession string
 	// InitializeOnly ends the handshake after initialize and authenticate. No session is made, and
 	// [Session.Prompt] is refused.
 	InitializeOnly bool
+	// RequireSession fails with [SessionUnavailable] where the agent can neither load nor resume
+	// LoadSession. Otherwise a new session is made, and the strategy says so.
+	RequireSession bool
 	// Handler receives updates and permission requests. Nil: updates are only counted, and a
 	// permission request is cancelled and counted as needing input.
 	Handler Handler
@@ -143,6 +150,7 @@ const (
 	PhaseAuthenticate Phase = "authenticate"
 	PhaseNew          Phase = "session_new"
 	PhaseLoad         Phase = "session_load"
+	PhaseResume       Phase = "session_resume"
 	PhaseConfigure    Phase = "configure"
 	PhaseIdle         Phase = "idle"
 	PhasePrompt       Phase = "prompt"

@@ -34,7 +34,10 @@ type Strategy string
 const (
 	NewContext Strategy = "new_context"
 	Loaded     Strategy = "loaded"
-	// NewLoadUnavailable: a session was to be loaded, but the agent does not offer loading.
+	// Resumed: the agent went on with the session without sending its history again.
+	Resumed Strategy = "resumed"
+	// NewLoadUnavailable: a session was to be loaded, but the agent offers neither loading nor
+	// resuming.
 	NewLoadUnavailable Strategy = "new_load_unavailable"
 )
 
