@@ -104,7 +104,7 @@ func (c *Contract) object() object {
 }
 
 func (a Agent) object() object {
-	return object{
+	o := object{
 		{"id", a.ID},
 		{"argv", words(a.Argv)},
 		{"adapter_version", a.AdapterVersion},
@@ -118,6 +118,21 @@ func (a Agent) object() object {
 			return object{{"code", e.Code}, {"kind", e.Kind}, {"cooldown_seconds", or(e.CooldownSeconds)}}
 		})},
 	}
+	if len(a.MCPServers) > 0 {
+		o = append(o, member{"mcp_servers", list(a.MCPServers, func(s MCPServer) any { return s.object() })})
+	}
+	if a.SupervisorTools != ToolsBoth {
+		o = append(o, member{"supervisor_tools", string(a.SupervisorTools)})
+	}
+	return o
+}
+
+func (s MCPServer) object() object {
+	if s.Type == MCPStdio {
+		return object{{"id", s.Name}, {"type", s.Type}, {"command", words(s.Command)}, {"environment", environment(s.Environment)}}
+	}
+	return object{{"id", s.Name}, {"type", s.Type}, {"url", s.URL},
+		{"headers", list(s.Headers, func(h HeaderRef) any { return []any{h.Name, h.Parent} })}}
 }
 
 func (b Binding) object() object {

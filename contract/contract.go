@@ -58,6 +58,10 @@ type Agent struct {
 	AuthMethod *string
 	// AccountLimitErrors maps the agent's own error codes to account holds; at most 16.
 	AccountLimitErrors []AccountLimitError
+	// MCPServers are passed to every session of the agent, in the order of the file; nil for none.
+	MCPServers []MCPServer
+	// SupervisorTools says how the agent reaches the supervisor; ToolsBoth unless set.
+	SupervisorTools SupervisorTools
 }
 
 // EnvRef passes the variable Parent of the daemon's environment on as Child.

@@ -14,7 +14,7 @@ func (r *contractReader) agents(n *yamldoc.Node, path string) {
 	r.entries(n, path, checkName, func(id string, n *yamldoc.Node, path string) {
 		r.agentsRead[id] = true
 		a := Agent{ID: id, Environment: []EnvRef{}, RequiredEnv: []string{}, RequiredCapabilities: []string{},
-			OptionalCapabilities: []string{}, AccountLimitErrors: []AccountLimitError{}}
+			OptionalCapabilities: []string{}, AccountLimitErrors: []AccountLimitError{}, SupervisorTools: ToolsBoth}
 		var transport string
 		r.object(n, path,
 			field{"transport", true, choice(&r.reader, &transport, "acp")},
@@ -27,6 +27,8 @@ func (r *contractReader) agents(n *yamldoc.Node, path string) {
 			field{"optional_capabilities", false, texts(&r.reader, &a.OptionalCapabilities, checkCapability)},
 			field{"auth_method", false, r.optional(&a.AuthMethod)},
 			field{"account_limit_errors", false, r.limitErrors(&a.AccountLimitErrors)},
+			field{"mcp_servers", false, r.mcpServers(&a.MCPServers)},
+			field{"supervisor_tools", false, choice(&r.reader, &a.SupervisorTools, ToolsMCP, ToolsCLI, ToolsBoth)},
 		)
 		r.c.Agents = append(r.c.Agents, a)
 	})

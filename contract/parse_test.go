@@ -216,7 +216,7 @@ stand: {profiles: [p], authorized: true, timeout_seconds: 12, max_output_bytes: 
 		Agents: []contract.Agent{{ID: "claude", Argv: []string{"npx", "-y", "a b", "$X;*"}, AdapterVersion: "1.10", HarnessVersion: "v2",
 			Environment: []contract.EnvRef{{Child: "A", Parent: "B"}, {Child: "CHILD", Parent: "PARENT"}}, RequiredEnv: []string{"PARENT"},
 			RequiredCapabilities: []string{"loadSession"}, OptionalCapabilities: []string{"promptCapabilities.image"}, AuthMethod: &key,
-			AccountLimitErrors: []contract.AccountLimitError{{Code: 429, Kind: contract.LimitRate, CooldownSeconds: &cooldown}, {Code: 430, Kind: contract.LimitQuota}}}},
+			AccountLimitErrors: []contract.AccountLimitError{{Code: 429, Kind: contract.LimitRate, CooldownSeconds: &cooldown}, {Code: 430, Kind: contract.LimitQuota}}, SupervisorTools: contract.ToolsBoth}},
 		Bindings: []contract.Binding{
 			{ID: "dev", Role: "DEVELOPER", Agent: "claude", Workspace: "sub", Scheduling: "queue", Permission: "deny", Session: "new", Model: &model, Mode: &mode, Reasoning: &reasoning,
 				Account: "z", MaxRunning: 2, TimeoutSeconds: 9, MaxPromptBytes: 10, MaxSessionInputBytes: 11, MaxReportedSessionCost: &cost, ReportedCostCurrency: &currency,

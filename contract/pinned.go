@@ -73,8 +73,10 @@ func byID(n *yamldoc.Node, agents bool) *yamldoc.Node {
 			case "id":
 				entry.Key = text(f.Value.Text)
 				continue
-			case "environment":
+			case "environment", "headers":
 				f.Value = byPair(f.Value)
+			case "mcp_servers":
+				f.Value = byID(f.Value, false)
 			}
 			rest = append(rest, f)
 		}

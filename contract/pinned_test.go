@@ -53,6 +53,21 @@ func drawn(t *rapid.T) *contract.Contract {
 			}
 			a.AccountLimitErrors = append(a.AccountLimitErrors, e)
 		}
+		a.SupervisorTools = rapid.SampledFrom([]contract.SupervisorTools{contract.ToolsBoth, contract.ToolsCLI, contract.ToolsMCP}).Draw(t, "tools")
+		for _, server := range rapid.SliceOfNDistinct(name, 0, 3, rapid.ID).Draw(t, "servers") {
+			s := contract.MCPServer{Name: server, Type: contract.MCPStdio}
+			if rapid.Bool().Draw(t, "local") {
+				s.Command, s.Environment = append([]string{"x"}, list(text, 0, "command")...), environment("variables")
+			} else {
+				s.Type, s.URL, s.Headers = rapid.SampledFrom([]string{"http", "sse"}).Draw(t, "type"), "https://h/"+name.Draw(t, "path"), []contract.HeaderRef{}
+				for _, header := range environment("headers") {
+					if header.Child == strings.ToLower(header.Child) { // names that differ in case alone are one
+						s.Headers = append(s.Headers, contract.HeaderRef{Name: header.Child, Parent: header.Parent})
+					}
+				}
+			}
+			a.MCPServers = append(a.MCPServers, s)
+		}
 		c.Agents = append(c.Agents, a)
 	}
 	for _, id := range rapid.SliceOfNDistinct(name, 0, 3, rapid.ID).Draw(t, "bindings") {
