@@ -110,22 +110,9 @@ func (d *Daemon) preflight(e *execution) (ending, bool) {
 
 func (d *Daemon) has(name string) bool { return d.o.Getenv(name) != "" }
 
-// baseEnvironment names what every agent inherits; nothing else of the daemon's environment does.
-var baseEnvironment = []string{"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"}
-
 func (d *Daemon) agentEnvironment(e *execution) []string {
-	env, secrets := []string{}, []string{string(e.token)}
-	for _, name := range baseEnvironment {
-		if v := d.o.Getenv(name); v != "" && (len(v) < 2 || v[:2] != "()") {
-			env = append(env, name+"="+v)
-		}
-	}
-	for _, ref := range e.agent.Environment {
-		if v := d.o.Getenv(ref.Parent); v != "" {
-			env = append(env, ref.Child+"="+v)
-			secrets = append(secrets, v)
-		}
-	}
+	env, secrets := e.agent.Environ(d.o.Getenv)
+	secrets = append(secrets, string(e.token))
 	e.secrets = redact.New(secrets...)
 	return append(env, "GREATMINDS_PROJECT_DIR="+d.o.Project.Root, "GREATMINDS_ROLE="+string(e.binding.Role),
 		"GREATMINDS_RUN_ID="+string(e.run.ID), "GREATMINDS_RUN_TOKEN="+string(e.token))
