@@ -98,6 +98,7 @@ func (b *bench) build(ctx context.Context) error {
 // try takes one agent from its install to its row. Its folder stays when it failed by itself.
 func (b *bench) try(ctx context.Context, r recipe) row {
 	out := newRow(r)
+	out.Lacks = r.lacks(valueOf(b.environ, "PATH"))
 	folder := filepath.Join(b.folder, r.name)
 	err := b.measure(ctx, r, folder, &out)
 	_, statErr := os.Stat(folder)
@@ -121,19 +122,19 @@ func (b *bench) measure(ctx context.Context, r recipe, folder string, out *row) 
 		return ctx.Err()
 	}
 	began := b.now()
-	install, err := b.install(ctx, r)
+	p, err := b.prepare(ctx, r)
 	installed := b.now()
 	out.InstallSeconds = installed.Sub(began).Seconds()
 	if err != nil {
 		return err
 	}
-	err = b.withModel(ctx, r, install, folder, out)
+	err = b.withModel(ctx, r, p, folder, out)
 	out.Seconds = b.now().Sub(installed).Seconds()
 	return errors.Join(err, out.missing())
 }
 
 // withModel runs the story beside a stand-in of its own, so that its requests are this agent's.
-func (b *bench) withModel(ctx context.Context, r recipe, install, folder string, out *row) (err error) {
+func (b *bench) withModel(ctx context.Context, r recipe, p place, folder string, out *row) (err error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
@@ -156,8 +157,8 @@ func (b *bench) withModel(ctx context.Context, r recipe, install, folder string,
 		err = errors.Join(err, server.Close(end))
 		out.ModelRequests, out.AssignedRequests = server.Requests(), server.Assigned()
 	}()
-	path := valueOf(b.environ, "PATH")
-	argv, env, err := r.launch(place{install: install, home: filepath.Join(folder, "home"), model: server.URL(), path: path})
+	p.home, p.model, p.path = filepath.Join(folder, "home"), server.URL(), valueOf(b.environ, "PATH")
+	argv, env, err := r.launch(p)
 	if err != nil {
 		return err
 	}
@@ -172,7 +173,7 @@ func (b *bench) story(ctx context.Context, r recipe, argv []string, env map[stri
 		o.environ = append(o.environ, name+"="+value)
 		pass = append(pass, name)
 	}
-	err := demo.Run(ctx, demo.Options{CLI: []string{b.cli}, Agent: argv, Auth: r.auth, Pass: pass, Keep: true, Brief: true, Folder: folder,
+	err := demo.Run(ctx, demo.Options{CLI: []string{b.cli}, Agent: argv, Auth: r.auth, Mode: r.mode, Pass: pass, Keep: true, Brief: true, Folder: folder,
 		Out: b.out, Now: b.now, Environ: o.environ, Getenv: func(name string) string { return valueOf(o.environ, name) }, Limit: storyLimit,
 		Question: func(ctx context.Context, project, id string) error {
 			o.project = project

@@ -13,18 +13,35 @@ import (
 	"greatminds/internal/execgate"
 )
 
-// installLimit bounds one npm install. The largest package is some 350 MB unpacked.
-const installLimit = 5 * time.Minute
+// installLimit bounds one install. The largest is some 460 MB unpacked.
+const installLimit = 8 * time.Minute
 
-// install puts the pinned packages into the cache, once, and returns their folder.
+// node24 is Node itself, as the package that has its program and needs no script.
+var node24 = recipe{name: "node24", packages: []string{"node-linux-%A@24.21.0"}, program: "%I/node_modules/node-linux-%A/bin/node"}
+
+// prepare installs the agent and what runs it. Only the folders are filled in.
+func (b *bench) prepare(ctx context.Context, r recipe) (p place, err error) {
+	if r.node24 {
+		dir, err := b.install(ctx, node24, "")
+		if err != nil {
+			return p, fmt.Errorf("node 24: %w", err)
+		}
+		p.node = place{install: dir}.fill(node24.program)
+	}
+	p.install, err = b.install(ctx, r, p.node)
+	return p, err
+}
+
+// install puts the pinned packages into the cache, once, and returns their folder. node is the
+// program of the Node to run npm with, empty for the one on PATH.
 //
-// The cache has one folder for each list of pinned packages. npm works in a folder beside it,
-// which takes its name only when the agent's program is there: what stands in the cache is
-// whole, and an interrupted install leaves nothing that could be taken for one. A lock file
-// beside it keeps two runs apart.
-func (b *bench) install(ctx context.Context, r recipe) (dir string, err error) {
-	name := strings.NewReplacer("/", "-").Replace(strings.TrimLeft(strings.Join(r.packages, "+"), "@"))
-	dir = filepath.Join(b.cache, name)
+// The cache has one folder for each list of pinned packages. The installer works in a folder
+// beside it, which takes its name only when the agent's program is there: what stands in the
+// cache is whole, and an interrupted install leaves nothing that could be taken for one. A lock
+// file beside it keeps two runs apart.
+func (b *bench) install(ctx context.Context, r recipe, node string) (dir string, err error) {
+	packages := place{}.fill(strings.Join(r.packages, "+"))
+	dir = filepath.Join(b.cache, strings.NewReplacer("/", "-").Replace(strings.TrimLeft(packages, "@")))
 	if err := os.MkdirAll(b.cache, 0o755); err != nil {
 		return "", err
 	}
@@ -36,13 +53,13 @@ func (b *bench) install(ctx context.Context, r recipe) (dir string, err error) {
 	if r.programIn(dir) == nil {
 		return dir, nil
 	}
-	fmt.Fprintf(b.out, "installing %s into %s\n", strings.Join(r.packages, " "), dir)
+	fmt.Fprintf(b.out, "installing %s into %s\n", strings.ReplaceAll(packages, "+", " "), dir)
 	partial := dir + ".partial"
 	// An earlier run may have been stopped halfway, or somebody has cleaned the cache halfway.
 	if err := errors.Join(os.RemoveAll(partial), os.RemoveAll(dir)); err != nil {
 		return "", err
 	}
-	if err := b.npm(ctx, r, partial); err != nil {
+	if err := b.fetch(ctx, r, node, partial); err != nil {
 		return "", errors.Join(err, os.RemoveAll(partial))
 	}
 	return dir, os.Rename(partial, dir)
@@ -57,27 +74,65 @@ func (r recipe) programIn(dir string) error {
 	return err
 }
 
-// npm installs into a new folder and looks for the program there. No script of a package runs.
-func (b *bench) npm(ctx context.Context, r recipe, dir string) error {
+// fetch installs into a new folder and looks for the program there.
+func (b *bench) fetch(ctx context.Context, r recipe, node, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
+	var err error
+	if len(r.python) > 0 {
+		err = b.pip(ctx, r, dir)
+	} else {
+		err = b.npm(ctx, r, node, dir)
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.programIn(dir); err != nil {
+		return fmt.Errorf("installed is %s, but its program is not there: %w", strings.Join(r.packages, " "), err)
+	}
+	return nil
+}
+
+// npm installs packages of npm. No script of a package runs.
+func (b *bench) npm(ctx context.Context, r recipe, node, dir string) error {
 	// Without it npm would look for a project in the folders above.
 	if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"private":true}`), 0o644); err != nil {
 		return err
 	}
-	argv := append([]string{"npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"}, r.packages...)
-	out, err := execgate.RunTool(ctx, execgate.Tool{Argv: argv, Env: b.environ, Dir: dir, Timeout: installLimit})
+	environ := b.environ
+	if node != "" {
+		// npm is a script whose first line looks for node on PATH.
+		environ = withPath(environ, filepath.Dir(node))
+	}
+	argv := []string{"npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"}
+	for _, p := range r.packages {
+		argv = append(argv, place{}.fill(p))
+	}
+	return b.installer(ctx, argv, environ, dir, "npm must be on PATH; Debian: apt-get install npm")
+}
+
+// installer runs one program that installs; remedy is what to do when it cannot be started.
+func (b *bench) installer(ctx context.Context, argv, environ []string, dir, remedy string) error {
+	out, err := execgate.RunTool(ctx, execgate.Tool{Argv: argv, Env: environ, Dir: dir, Timeout: installLimit})
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s: %w (npm must be on PATH; Debian: apt-get install npm)", strings.Join(argv, " "), err)
+		return fmt.Errorf("%s: %w (%s)", strings.Join(argv, " "), err, remedy)
 	case out.Code != 0:
 		return fmt.Errorf("%s ended with status %d: %s", strings.Join(argv, " "), out.Code, tail(append(out.Stderr, out.Stdout...)))
 	}
-	if err := r.programIn(dir); err != nil {
-		return fmt.Errorf("npm installed %s, but its program is not there: %w", strings.Join(r.packages, " "), err)
-	}
 	return nil
+}
+
+// withPath gives an environment whose PATH begins with the folder.
+func withPath(environ []string, dir string) []string {
+	out := []string{"PATH=" + dir + string(os.PathListSeparator) + valueOf(environ, "PATH")}
+	for _, v := range environ {
+		if !strings.HasPrefix(v, "PATH=") {
+			out = append(out, v)
+		}
+	}
+	return out
 }
 
 // tail is the end of an output, where its reason stands.

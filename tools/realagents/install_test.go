@@ -14,6 +14,7 @@ echo "$PWD: $*" >> "$NPM_CALLS"
 case $NPM in
 fails) mkdir -p node_modules/half; echo "npm error E404 no such version" >&2; exit 1 ;;
 empty) exit 0 ;;
+path) echo "PATH=$PATH" >> "$NPM_CALLS" ;;
 esac
 mkdir -p node_modules/sample && ln -s "$NPM_AGENT" node_modules/sample/agent
 `
@@ -50,7 +51,7 @@ const sampleFolder = "some-sample@1.2.3+more@4.5.6"
 func TestAnInstallIsMadeOnce(t *testing.T) {
 	b, calls := withNPM(t, "")
 	for range 2 {
-		dir, err := b.install(t.Context(), sample)
+		dir, err := b.install(t.Context(), sample, "")
 		if err != nil || dir != filepath.Join(b.cache, sampleFolder) {
 			t.Fatalf("installed into %q, %v", dir, err)
 		}
@@ -68,10 +69,10 @@ func TestAnInstallIsMadeOnce(t *testing.T) {
 func TestAFailedInstallLeavesNothingThatCountsAsOne(t *testing.T) {
 	for behaviour, want := range map[string]string{
 		"fails": "ended with status 1: npm error E404 no such version",
-		"empty": "npm installed @some/sample@1.2.3 more@4.5.6, but its program is not there",
+		"empty": "installed is @some/sample@1.2.3 more@4.5.6, but its program is not there",
 	} {
 		b, _ := withNPM(t, behaviour)
-		if _, err := b.install(t.Context(), sample); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := b.install(t.Context(), sample, ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("npm %s: the error is %v, want %q in it", behaviour, err, want)
 		}
 		wantInCache(t, b, sampleFolder+".lock")
@@ -84,7 +85,7 @@ func TestAnInterruptedInstallIsMadeAgain(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(b.cache, left, "node_modules", "half"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		dir, err := b.install(t.Context(), sample)
+		dir, err := b.install(t.Context(), sample, "")
 		if err != nil || strings.Count(calls(), "\n") != 1 {
 			t.Fatalf("%s: %v, npm was called with %q", left, err, calls())
 		}
@@ -98,7 +99,7 @@ func TestAnInterruptedInstallIsMadeAgain(t *testing.T) {
 func TestWithoutNPMTheRowSaysSo(t *testing.T) {
 	b, _ := withNPM(t, "")
 	b.environ = []string{"PATH=/nowhere"}
-	if _, err := b.install(t.Context(), sample); err == nil || !strings.Contains(err.Error(), "npm must be on PATH") {
+	if _, err := b.install(t.Context(), sample, ""); err == nil || !strings.Contains(err.Error(), "npm must be on PATH") {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -115,5 +116,29 @@ func wantInCache(t *testing.T, b *bench, want ...string) {
 	}
 	if strings.Join(got, " ") != strings.Join(want, " ") {
 		t.Errorf("the cache has %q, want %q", got, want)
+	}
+}
+
+// Under the Node that is installed npm takes an old release of an agent that needs a newer one.
+func TestNPMRunsOnTheAgentsOwnNode(t *testing.T) {
+	b, calls := withNPM(t, "")
+	r := sample
+	r.node24 = true
+	r.interpreter = "%N"
+	installed := filepath.Join(b.cache, strings.TrimPrefix(place{}.fill(node24.packages[0]), "@"))
+	node := place{install: installed}.fill(node24.program)
+	if err := os.MkdirAll(filepath.Dir(node), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(node, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	b.environ = append(b.environ, "NPM=path")
+	p, err := b.prepare(t.Context(), r)
+	if err != nil || p.node != node {
+		t.Fatalf("node is %q, %v; want %q", p.node, err, node)
+	}
+	if got := calls(); !strings.Contains(got, "PATH="+filepath.Dir(node)+string(os.PathListSeparator)) {
+		t.Errorf("npm was called with %s, want %s first on PATH", got, filepath.Dir(node))
 	}
 }

@@ -28,10 +28,10 @@ func TestTheCommandLineChoosesAgents(t *testing.T) {
 		args, agents string
 		fault        string
 	}{
-		{"", "codex gemini claude opencode", ""},
+		{"", "codex gemini claude opencode claude-new codex-new qwen pi vibe kimi", ""},
 		{"--lightest", "codex", ""},
 		{"opencode codex", "opencode codex", ""},
-		{"opencode nobody", "", `no agent named "nobody"; known are codex, gemini, claude, opencode`},
+		{"opencode nobody", "", `no agent named "nobody"; known are codex, gemini, claude, opencode, claude-new, codex-new, qwen, pi, vibe, kimi`},
 		{"--lightest gemini", "", "--lightest chooses the agent itself; leave out gemini"},
 		{"--fastest", "", "flag provided but not defined: -fastest"},
 	} {
@@ -61,12 +61,16 @@ func TestTheCommandLineChoosesAgents(t *testing.T) {
 func TestEachRecipeIsPinnedAndWhole(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range recipes {
-		if seen[r.name] || len(r.packages) == 0 || !strings.HasPrefix(r.program, "%I/node_modules/") || r.note == "" {
+		folder := "%I/node_modules/"
+		if len(r.python) > 0 {
+			folder = "%I/bin/"
+		}
+		if seen[r.name] || len(r.packages) == 0 || !strings.HasPrefix(r.program, folder) || r.note == "" || (r.helper == "") != (r.remedy == "") {
 			t.Errorf("recipe %q is there twice or lacks its packages, program or note", r.name)
 		}
 		seen[r.name] = true
 		for _, p := range r.packages {
-			version := p[strings.LastIndex(p, "@")+1:]
+			version := p[strings.LastIndexAny(p, "@=")+1:]
 			if len(strings.Split(version, ".")) != 3 || strings.Trim(version, "0123456789.") != "" {
 				t.Errorf("%s: %s is not pinned", r.name, p)
 			}
@@ -80,7 +84,7 @@ func TestALaunchIsBuiltFromNothing(t *testing.T) {
 	for _, r := range recipes {
 		t.Run(r.name, func(t *testing.T) {
 			home := filepath.Join(t.TempDir(), "home")
-			argv, env, err := r.launch(place{install: "/install", home: home, model: "http://127.0.0.1:7", path: "/bin"})
+			argv, env, err := r.launch(place{install: "/install", home: home, model: "http://127.0.0.1:7", node: "/node/bin/node", path: "/bin"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -92,7 +96,11 @@ func TestALaunchIsBuiltFromNothing(t *testing.T) {
 				}
 				checkFilled(t, name, value)
 			}
-			if env["HOME"] != home || env["PATH"] != "/bin" {
+			path := "/bin"
+			if r.node24 {
+				path = "/node/bin:/bin"
+			}
+			if env["HOME"] != home || env["PATH"] != path {
 				t.Errorf("HOME is %q and PATH %q", env["HOME"], env["PATH"])
 			}
 			if info, err := os.Stat(env["TMPDIR"]); err != nil || info.Mode() != os.ModeDir|0o700 {
@@ -106,12 +114,13 @@ func TestALaunchIsBuiltFromNothing(t *testing.T) {
 func checkArgv(t *testing.T, r recipe, argv []string) {
 	t.Helper()
 	if r.interpreter != "" {
-		if argv[0] != r.interpreter {
-			t.Errorf("argv is %q, want %s at its head", argv, r.interpreter)
+		want := place{install: "/install", node: "/node/bin/node"}.fill(r.interpreter)
+		if argv[0] != want || strings.HasPrefix(argv[0], "/node/") != r.node24 {
+			t.Errorf("argv is %q, want %s at its head", argv, want)
 		}
 		argv = argv[1:]
 	}
-	if !strings.HasPrefix(argv[0], "/install/node_modules/") || !slices.Equal(argv[1:], r.args) {
+	if !strings.HasPrefix(argv[0], "/install/") || !slices.Equal(argv[1:], r.args) {
 		t.Errorf("argv is %q", argv)
 	}
 	for _, word := range argv {
@@ -146,7 +155,7 @@ func checkFiles(t *testing.T, r recipe, home string) {
 
 func checkFilled(t *testing.T, where, text string) {
 	t.Helper()
-	for _, mark := range []string{"%I", "%H", "%U", "%A"} {
+	for _, mark := range []string{"%I", "%H", "%U", "%N", "%A"} {
 		if strings.Contains(text, mark) {
 			t.Errorf("%s has %s left in %q", where, mark, text)
 		}

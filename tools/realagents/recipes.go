@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -13,13 +14,20 @@ const key = "sk-sample-not-a-key"
 
 // recipe says how one real agent is installed and started against the stand-in.
 //
-// In program, args and the values of env and files, %I is the install folder, %H the agent's
-// own HOME, %U the stand-in's address and %A the processor as npm packages name it.
+// In interpreter, program, args and the values of env and files, %I is the install folder, %H the
+// agent's own HOME, %U the stand-in's address, %N the program of Node 24 and %A the processor as
+// npm packages name it.
 type recipe struct {
 	name string
-	// packages are npm packages, each with its pinned version.
+	// packages are pinned by version: npm's, or PyPI's where python is set.
 	packages []string
-	// interpreter is looked up in PATH and runs the program; empty for one that runs by itself.
+	// python are the versions of Python that will do, as 3.13, the best first; empty for npm's packages.
+	python []string
+	// node24 says that the agent needs a newer Node than the one that may be installed: it gets
+	// Node 24 from npm, as does npm itself, which takes an old release of an agent under an old Node.
+	node24 bool
+	// interpreter runs the program: an absolute path, or a name looked up in PATH; empty for a
+	// program that runs by itself.
 	interpreter string
 	// program is the installed file that is the agent, args what follows it.
 	program string
@@ -29,27 +37,35 @@ type recipe struct {
 	files map[string]string
 	// auth is the authentication method to select, empty for none.
 	auth string
+	// mode is the session mode in which the agent asks for permissions; empty where it does so
+	// by default.
+	mode string
+	// silent agents never ask for a permission, in no mode.
+	silent bool
+	// helper is a program on PATH that the agent makes use of, with how to get it; empty for none.
+	helper, remedy string
 	// note says what is special, for the table.
 	note string
 }
 
 // recipes are the agents that are known to work, the lightest first: by the time from an empty
 // cache to the merge, and by what runs meanwhile.
-var recipes = []recipe{
+var recipes = slices.Concat(oldRecipes, nodeRecipes, pythonRecipes)
+
+// The shell sandbox of both releases of codex.
+const (
+	bwrap       = "bwrap"
+	bwrapRemedy = "Debian: apt-get install bubblewrap"
+)
+
+// oldRecipes run by themselves or on the Node that is installed.
+var oldRecipes = []recipe{
 	{
 		name: "codex", packages: []string{"@zed-industries/codex-acp@0.16.0"},
 		program: "%I/node_modules/@zed-industries/codex-acp-linux-%A/bin/codex-acp",
 		env:     map[string]string{"CODEX_HOME": "%H/.codex", "MOCK_KEY": key, "NO_BROWSER": "1"},
-		files: map[string]string{".codex/config.toml": `model = "gpt-5.2"
-model_provider = "mock"
-[model_providers.mock]
-name = "mock"
-base_url = "%U/v1"
-env_key = "MOCK_KEY"
-wire_api = "responses"
-request_max_retries = 2
-stream_max_retries = 2
-`},
+		files:   map[string]string{".codex/config.toml": codexConfig("gpt-5.2")},
+		helper:  bwrap, remedy: bwrapRemedy,
 		note: "native program; each shell command asks to leave the agent's own sandbox",
 	},
 	{
@@ -66,8 +82,7 @@ stream_max_retries = 2
 	{
 		name: "claude", packages: []string{"@zed-industries/claude-agent-acp@0.23.1"},
 		interpreter: "node", program: "%I/node_modules/@zed-industries/claude-agent-acp/dist/index.js",
-		env: map[string]string{"ANTHROPIC_API_KEY": key, "ANTHROPIC_BASE_URL": "%U", "CLAUDE_CONFIG_DIR": "%H/.claude",
-			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_TELEMETRY": "1", "DISABLE_AUTOUPDATER": "1"},
+		env:  anthropic,
 		note: "on Node 20 or newer; a child process for each session; does not exit at the end of its input",
 	},
 	{
@@ -93,9 +108,24 @@ func find(name string) (recipe, error) {
 	return recipe{}, fmt.Errorf("no agent named %q; known are %s", name, strings.Join(known, ", "))
 }
 
+// lacks names the agent's helper when it is in no folder of the path.
+func (r recipe) lacks(path string) string {
+	if r.helper == "" {
+		return ""
+	}
+	for _, dir := range filepath.SplitList(path) {
+		if info, err := os.Stat(filepath.Join(dir, r.helper)); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return ""
+		}
+	}
+	return r.helper + " (" + r.remedy + ")"
+}
+
 // place is where one launch stands.
 type place struct {
 	install, home, model string
+	// node is the program of Node 24; empty for an agent that does without.
+	node string
 	// path is the PATH of the agent and of all that it starts.
 	path string
 }
@@ -105,7 +135,7 @@ func (p place) fill(text string) string {
 	if processor == "" {
 		processor = runtime.GOARCH
 	}
-	return strings.NewReplacer("%I", p.install, "%H", p.home, "%U", p.model, "%A", processor).Replace(text)
+	return strings.NewReplacer("%I", p.install, "%H", p.home, "%U", p.model, "%N", p.node, "%A", processor).Replace(text)
 }
 
 // launch writes the agent's own configuration and returns its argv and environment, which is
@@ -122,12 +152,17 @@ func (r recipe) launch(p place) (argv []string, env map[string]string, err error
 		}
 	}
 	if r.interpreter != "" {
-		argv = append(argv, r.interpreter)
+		argv = append(argv, p.fill(r.interpreter))
 	}
 	for _, word := range append([]string{r.program}, r.args...) {
 		argv = append(argv, p.fill(word))
 	}
-	env = map[string]string{"HOME": p.home, "PATH": p.path, "TERM": "dumb", "LANG": "C.UTF-8",
+	path := p.path
+	if r.node24 {
+		// What the agent starts by itself looks for node there.
+		path = filepath.Dir(p.node) + string(os.PathListSeparator) + path
+	}
+	env = map[string]string{"HOME": p.home, "PATH": path, "TERM": "dumb", "LANG": "C.UTF-8",
 		"TMPDIR": filepath.Join(p.home, "tmp"), "NO_PROXY": "127.0.0.1,localhost"}
 	for name, value := range r.env {
 		env[name] = p.fill(value)

@@ -24,8 +24,12 @@ type row struct {
 	AssignedRequests int64   `json:"assigned_requests"`
 	InstallSeconds   float64 `json:"install_seconds"`
 	Seconds          float64 `json:"seconds"`
-	Note             string  `json:"note,omitempty"`
-	Error            string  `json:"error,omitempty"`
+	// Silent agents never ask for a permission.
+	Silent bool   `json:"silent,omitempty"`
+	Note   string `json:"note,omitempty"`
+	// Lacks names a program that the agent would make use of and that is not here.
+	Lacks string `json:"lacks,omitempty"`
+	Error string `json:"error,omitempty"`
 	// Kept is the folder of an agent that failed.
 	Kept string `json:"kept,omitempty"`
 }
@@ -41,7 +45,7 @@ type permission struct {
 }
 
 func newRow(r recipe) row {
-	return row{Agent: r.name, Packages: r.packages, Note: r.note, AgentInfo: []string{}, Permissions: []permission{}, Changed: []string{}}
+	return row{Agent: r.name, Packages: r.packages, Note: r.note, Silent: r.silent, AgentInfo: []string{}, Permissions: []permission{}, Changed: []string{}}
 }
 
 // missing says all that an agent still owes, as one error; nil when it did its part.
@@ -55,7 +59,8 @@ func (r row) missing() error {
 	owe(r.ModelRequests == 0, "the model stand-in saw no request")
 	owe(r.ModelRequests > 0 && r.AssignedRequests == 0, "the model stand-in saw no request with the assignment")
 	owe(len(r.AgentInfo) == 0, "the agent did not say its name on the wire")
-	owe(len(r.Permissions) == 0, "the agent asked for no permission")
+	owe(len(r.Permissions) == 0 && !r.Silent, "the agent asked for no permission")
+	owe(len(r.Permissions) > 0 && r.Silent, "the agent asked for a permission, which it was not known to do")
 	for _, p := range r.Permissions {
 		owe(p.Status == nil || *p.Status != 0, "a permission was not answered")
 	}
@@ -90,6 +95,9 @@ func markdownTable(rows []row) string {
 		}
 		if r.Kept != "" {
 			result += "; kept in " + r.Kept
+		}
+		if r.Lacks != "" {
+			result += "; lacks " + r.Lacks
 		}
 		if r.Note != "" {
 			result += "; " + r.Note

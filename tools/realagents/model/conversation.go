@@ -1,7 +1,6 @@
 package model
 
 import (
-	"encoding/json"
 	"regexp"
 	"slices"
 	"strconv"
@@ -26,6 +25,8 @@ type tool struct {
 	schema map[string]any
 	// freeform tools take plain text instead.
 	freeform bool
+	// namespace is the group that the tool stands in, for the API that has groups.
+	namespace string
 }
 
 // answer is what the model says next: words, or one call of a tool.
@@ -33,10 +34,13 @@ type answer struct {
 	// number tells the calls of one conversation apart.
 	number   int64
 	assigned bool
-	text     string
-	tool     string
-	args     map[string]any
-	freeform string
+	// part is what the assignment's task names.
+	part      Part
+	text      string
+	tool      string
+	namespace string
+	args      map[string]any
+	freeform  string
 }
 
 // assignmentHead is how the supervisor's JSON document begins.
@@ -60,34 +64,56 @@ func (c conversation) next(now time.Time) answer {
 	if !ok || len(c.tools) == 0 {
 		return answer{text: "Greet names everybody"}
 	}
+	out := c.act(a, now)
+	out.assigned, out.part = true, a.part
+	return out
+}
+
+// act is the next action of an assignment.
+func (c conversation) act(a assignment, now time.Time) answer {
 	finished, session := c.progress()
 	if _, offered := c.tools[pollTool]; offered && session > 0 {
-		return answer{assigned: true, tool: pollTool, args: map[string]any{"session_id": session, "yield_time_ms": pollTime.Milliseconds()}}
+		return answer{tool: pollTool, args: map[string]any{"session_id": session, "yield_time_ms": pollTime.Milliseconds()}}
 	}
 	actions := a.actions(now)
-	if finished >= len(actions) {
-		return answer{assigned: true, text: "My decision is submitted."}
+	switch {
+	case finished < len(actions):
+		return c.call(actions[finished])
+	case len(actions) == 0:
+		return answer{text: "There is nothing to do for me."}
 	}
-	return c.call(actions[finished])
+	return answer{text: "My decision is submitted."}
 }
 
 // call performs one action with the first fitting tool on offer.
 func (c conversation) call(act action) answer {
-	names := shellTools
-	if act.write {
-		names = writeTools
+	name, ok := c.toolFor(act)
+	if !ok {
+		return answer{text: "I miss a tool; offered are " + strings.Join(c.offered(), ", ")}
 	}
-	i := slices.IndexFunc(names, func(name string) bool { _, ok := c.tools[name]; return ok })
-	if i < 0 {
-		return answer{assigned: true, text: "I miss a tool; offered are " + strings.Join(c.offered(), ", ")}
-	}
-	a := answer{assigned: true, tool: names[i]}
+	a := answer{tool: name, namespace: c.tools[name].namespace}
 	if t := c.tools[a.tool]; t.freeform {
 		a.freeform = patch(act)
 	} else {
 		a.args = arguments(t.schema, act)
 	}
 	return a
+}
+
+// toolFor chooses the tool for an action.
+func (c conversation) toolFor(act action) (string, bool) {
+	if act.mcp != "" {
+		return c.toolOver(act.mcp)
+	}
+	names := shellTools
+	if act.write {
+		names = writeTools
+	}
+	i := slices.IndexFunc(names, func(name string) bool { _, ok := c.tools[name]; return ok })
+	if i < 0 {
+		return "", false
+	}
+	return names[i], true
 }
 
 // The tools that write a file or run a shell command, as the agents call them.
@@ -132,10 +158,7 @@ func (c conversation) assignment() (assignment, bool) {
 	for _, text := range slices.Backward(c.texts) {
 		heads := assignmentHead.FindAllStringIndex(text, -1)
 		for _, head := range slices.Backward(heads) {
-			var a assignment
-			// The document may be followed by more text, so it is decoded alone.
-			err := json.NewDecoder(strings.NewReader(text[head[0]:])).Decode(&a)
-			if err == nil && len(a.CLI) > 0 {
+			if a, ok := decode(text[head[0]:]); ok {
 				return a, true
 			}
 		}

@@ -32,7 +32,11 @@ func requires(schema map[string]any, name string) bool {
 
 // known gives the value of an argument by its name in lower case.
 func known(name string, prop map[string]any, act action) (any, bool) {
-	if act.write {
+	switch {
+	case act.mcp != "":
+		v, ok := act.decision[name]
+		return v, ok
+	case act.write:
 		return knownOfWrite(name, act)
 	}
 	switch name {
@@ -46,6 +50,10 @@ func known(name string, prop map[string]any, act action) (any, bool) {
 	case "sandbox_permissions":
 		return "require_escalated", true
 	case "timeout", "timeout_ms", "yield_time_ms":
+		// Most count in milliseconds; one that takes no day of them counts in seconds.
+		if most, ok := prop["maximum"].(float64); ok && most < shellLimit {
+			return min(most, shellLimit/1000), true
+		}
 		return shellLimit, true
 	case "justification", "description":
 		return "Take the task to its next stage.", true

@@ -23,24 +23,31 @@ type assignment struct {
 	Task      struct {
 		Blocks []map[string]any `json:"blocks"`
 	} `json:"task"`
+
+	part Part // that the task names; empty for the role's own
 }
 
-// action is one thing that the role does, by a kind of tool: write a file, or run a command.
+// action is one thing that the role does, by a kind of tool: write a file, run a command, or call
+// a tool of the supervisor's over MCP.
 type action struct {
 	write         bool
 	path, content string
 	command       string
+	mcp           string
+	decision      map[string]any
 }
 
-// actions is what the role does with the sample project.
+// actions is what the role does with the sample project, or what the task's part wants.
 func (a assignment) actions(now time.Time) []action {
+	if a.part != "" {
+		return a.part.actions(a)
+	}
 	switch a.Role {
 	case "DEVELOPER":
 		return []action{
 			{write: true, path: filepath.Join(a.Workspace, WrittenFile), content: WrittenText},
 			{command: "cd " + quote(a.Workspace) + " && sed -i 's/names\\[1:\\]/names/' greeter.go && " +
-				a.submit("feature_test", map[string]any{"kind": "implementation", "base_commit": a.base(),
-					"files": []string{WrittenFile, "greeter.go"}, "ready_for_test": true, "notes": "Greet joins all names."})},
+				a.submit("feature_test", a.implementation(WrittenFile, "greeter.go"))},
 		}
 	case "TESTER":
 		id := "unit-tests-" + a.RunID
@@ -75,8 +82,18 @@ func (a assignment) call(args ...string) string {
 }
 
 func (a assignment) submit(to string, block map[string]any) string {
-	return a.call("run", "submit", "--json", encode(map[string]any{"decision": "handoff",
-		"payload": map[string]any{"to_queue": to, "blocks": []any{block}}}))
+	return a.call("run", "submit", "--json", encode(handoff(to, block)))
+}
+
+// handoff is the decision that moves the task on.
+func handoff(to string, block map[string]any) map[string]any {
+	return map[string]any{"decision": "handoff", "payload": map[string]any{"to_queue": to, "blocks": []any{block}}}
+}
+
+// implementation is the developer's block, with the files that were changed.
+func (a assignment) implementation(files ...string) map[string]any {
+	return map[string]any{"kind": "implementation", "base_commit": a.base(), "files": append([]string{}, files...),
+		"ready_for_test": true, "notes": "Greet joins all names."}
 }
 
 // quote makes one word of a POSIX shell.

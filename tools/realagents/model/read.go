@@ -54,15 +54,24 @@ func readResponses(request map[string]any) conversation {
 			c.results = append(c.results, content(msg["output"]))
 		}
 	}
-	for _, t := range list(request["tools"]) {
-		switch one := object(t); one["type"] {
+	c.offeredIn("", list(request["tools"]))
+	return c
+}
+
+// offeredIn reads a list of the responses API, in which groups of tools may stand.
+func (c conversation) offeredIn(namespace string, tools []any) {
+	for _, t := range tools {
+		one := object(t)
+		name := text(one["name"])
+		switch one["type"] {
 		case "function":
-			c.tools[text(one["name"])] = tool{schema: object(one["parameters"])}
+			c.tools[namespace+name] = tool{schema: object(one["parameters"]), namespace: namespace}
 		case "custom":
-			c.tools[text(one["name"])] = tool{freeform: true}
+			c.tools[namespace+name] = tool{freeform: true, namespace: namespace}
+		case "namespace":
+			c.offeredIn(name, list(one["tools"]))
 		}
 	}
-	return c
 }
 
 func readMessages(request map[string]any) conversation {

@@ -8,7 +8,9 @@
 //
 // The invariants kept: every tool call is one that the agent itself offered, with arguments that
 // fit the tool's own schema; an answer follows from the request alone, so that nothing is kept
-// between two requests but their count.
+// between two requests but their counts.
+//
+// A task may name another part for the model, see [Part]: one that fails, hangs or says nothing.
 //
 // The log, where one is asked for, has one JSON document a line: see [Entry].
 package model
@@ -52,6 +54,8 @@ type Entry struct {
 	Tool string `json:"tool,omitempty"`
 	// Request is the body as it came, a JSON string where it is not JSON; absent when empty.
 	Request json.RawMessage `json:"request,omitempty"`
+	// Status is the HTTP status of the answer; 0 for none, since the agent went away or was left waiting.
+	Status int `json:"status"`
 	// Answer is the body that was sent.
 	Answer string `json:"answer"`
 }
@@ -65,9 +69,14 @@ type Server struct {
 	assigned atomic.Int64
 	lines    atomic.Int64
 	served   chan error
+	closing  chan struct{} // closed when Close begins
+	hanging  chan struct{} // closed with the first request that gets no answer
 
-	mu     sync.Mutex // guards what follows
-	logErr error
+	mu      sync.Mutex // guards what follows
+	logErr  error
+	counts  map[Part]int64 // assigned requests of each part
+	model   string         // that the last assigned request asked for
+	offered []string       // tools of the last assigned request
 }
 
 // Start listens on a free loopback port.
@@ -76,7 +85,8 @@ func Start(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the model stand-in: %w", err)
 	}
-	s := &Server{options: o, url: "http://" + l.Addr().String(), served: make(chan error, 1)}
+	s := &Server{options: o, url: "http://" + l.Addr().String(), served: make(chan error, 1),
+		closing: make(chan struct{}), hanging: make(chan struct{}), counts: map[Part]int64{}}
 	s.http = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
 	go func() { s.served <- s.http.Serve(l) }()
 	return s, nil
@@ -91,9 +101,27 @@ func (s *Server) Requests() int64 { return s.requests.Load() }
 // Assigned counts the model calls that carried a supervisor's assignment and offered tools.
 func (s *Server) Assigned() int64 { return s.assigned.Load() }
 
+// Hanging is closed when the first request of the part [HangOnce] waits.
+func (s *Server) Hanging() <-chan struct{} { return s.hanging }
+
+// Model is the model's name in the last assigned request, as its body has it; empty where it has none.
+func (s *Server) Model() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.model
+}
+
+// Offered are the names of the tools in the last assigned request, sorted.
+func (s *Server) Offered() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.offered
+}
+
 // Close ends the server and returns when it has ended. Requests under way get until ctx ends.
-// Its error is also that of a log that could not be written.
+// Its error is also that of a log that could not be written. It must be called once.
 func (s *Server) Close(ctx context.Context) error {
+	close(s.closing)
 	err := s.http.Shutdown(ctx)
 	if err != nil {
 		err = errors.Join(err, s.http.Close())
@@ -115,14 +143,23 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out := s.answer(&e, body)
+	if out == nil {
+		select {
+		case <-r.Context().Done():
+		case <-s.closing:
+		}
+		e.Request = loggable(body)
+		s.record(e)
+		panic(http.ErrAbortHandler)
+	}
 	w.Header().Set("Content-Type", out.contentType())
 	w.WriteHeader(out.status)
 	_, _ = w.Write(out.body.Bytes()) // an agent that has gone away needs no answer
-	e.Request, e.Answer = loggable(body), out.body.String()
+	e.Request, e.Status, e.Answer = loggable(body), out.status, out.body.String()
 	s.record(e)
 }
 
-// answer plans and renders one answer, and notes in e what it was.
+// answer plans and renders one answer, and notes in e what it was; nil for a request that gets none.
 func (s *Server) answer(e *Entry, body []byte) *reply {
 	d, ok := route(e.Path)
 	if !ok {
@@ -135,15 +172,34 @@ func (s *Server) answer(e *Entry, body []byte) *reply {
 	if err := json.Unmarshal(body, &request); err != nil {
 		return plain(http.StatusBadRequest, map[string]any{"error": map[string]any{"message": err.Error()}})
 	}
-	a := d.read(request).next(e.At)
+	c := d.read(request)
+	a := c.next(e.At)
 	a.number = e.N
+	e.Assigned = a.assigned
 	if a.assigned {
-		s.assigned.Add(1)
+		n := s.count(a.part, text(request["model"]), c.offered())
+		if status := a.part.failure(n); status != 0 {
+			return plain(status, errorBody(e.Path, status))
+		}
+		if a.part == HangOnce && n == 1 {
+			close(s.hanging)
+			return nil
+		}
 	}
-	e.Assigned, e.Tool = a.assigned, a.tool
+	e.Tool = a.tool
 	out := &reply{status: http.StatusOK, streaming: request["stream"] == true || strings.Contains(e.Path, "stream")}
 	d.write(out, a)
 	return out
+}
+
+// count notes an assigned request, and returns how many of its part there were.
+func (s *Server) count(p Part, model string, offered []string) int64 {
+	s.assigned.Add(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts[p]++
+	s.model, s.offered = model, offered
+	return s.counts[p]
 }
 
 // dialect translates between one model API and the neutral conversation.

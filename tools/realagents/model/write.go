@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"maps"
+	"strings"
 )
 
 // modelName is what the stand-in calls itself where an API wants a name.
@@ -62,14 +63,23 @@ func writeResponses(w *reply, a answer) {
 func responsesItem(a answer) fields {
 	switch {
 	case a.freeform != "":
-		return fields{"type": "custom_tool_call", "id": fmt.Sprintf("ctc_%d", a.number), "call_id": a.callID(), "name": a.tool,
-			"input": a.freeform, "status": "completed"}
+		return a.inGroup(fields{"type": "custom_tool_call", "id": fmt.Sprintf("ctc_%d", a.number), "call_id": a.callID(),
+			"input": a.freeform, "status": "completed"})
 	case a.tool != "":
-		return fields{"type": "function_call", "id": fmt.Sprintf("fc_%d", a.number), "call_id": a.callID(), "name": a.tool,
-			"arguments": encode(a.args), "status": "completed"}
+		return a.inGroup(fields{"type": "function_call", "id": fmt.Sprintf("fc_%d", a.number), "call_id": a.callID(),
+			"arguments": encode(a.args), "status": "completed"})
 	}
 	return fields{"type": "message", "id": fmt.Sprintf("msg_%d", a.number), "role": "assistant", "status": "completed",
 		"content": []any{fields{"type": "output_text", "text": a.text, "annotations": []any{}}}}
+}
+
+// inGroup names the tool, and the group that it stands in.
+func (a answer) inGroup(item fields) fields {
+	item["name"] = strings.TrimPrefix(a.tool, a.namespace)
+	if a.namespace != "" {
+		item["namespace"] = a.namespace
+	}
+	return item
 }
 
 func writeMessages(w *reply, a answer) {
