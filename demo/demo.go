@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"greatminds/contract"
+	"greatminds/fixtures/sample"
 	"greatminds/internal/execgate"
 	"greatminds/internal/refusal"
 )
@@ -36,6 +37,12 @@ type Options struct {
 	Permission string
 	// Pass names further variables of Environ that a real agent gets.
 	Pass []string
+	// Stages are the bindings of the project; nil is all of the product path.
+	Stages []sample.Stage
+	// Binding are further members of each binding, and replace ours of the same name.
+	Binding map[string]any
+	// Watch takes the place of watching the task until its merge, of which nothing is reported then.
+	Watch func(ctx context.Context, project, task string) error
 	// Question is told of each permission request that waits for the operator; nil only shows it.
 	Question func(ctx context.Context, project, requestID string) error
 	// Keep leaves the project on disk.
@@ -73,6 +80,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.Limit)
 	defer cancel()
+	if o.Stages == nil {
+		o.Stages = sample.Stages
+	}
 	s := &story{Options: o, began: o.Now()}
 	if err := s.checkTools(ctx); err != nil {
 		return err
@@ -95,6 +105,9 @@ func Run(ctx context.Context, o Options) (err error) {
 		if err := act.do(ctx); err != nil {
 			return err
 		}
+	}
+	if s.Watch != nil {
+		return nil
 	}
 	return s.report(context.WithoutCancel(ctx))
 }

@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"time"
 
 	"greatminds/fixtures/sample"
@@ -99,7 +101,7 @@ func (s *story) fileTask(ctx context.Context) error {
 func (s *story) contractText() string {
 	var b bytes.Buffer
 	b.WriteString("version: 1\nmax_running: 1\nagents:\n")
-	for _, st := range sample.Stages {
+	for _, st := range s.Stages {
 		fmt.Fprintf(&b, "  %s-agent:\n    transport: acp\n    argv: %s\n    adapter_version: \"demo\"\n    harness_version: \"demo\"\n",
 			st.ID, quoted(s.agentArgv(st.ID)))
 		if len(s.Agent) > 0 {
@@ -110,23 +112,33 @@ func (s *story) contractText() string {
 		}
 	}
 	b.WriteString("bindings:\n")
-	for _, st := range sample.Stages {
-		fmt.Fprintf(&b, "  %s:\n    role: %s\n    agent: %s-agent\n    scheduling: queue\n    session: new\n    permission: %s\n    account: demo\n    timeout_seconds: 240\n",
-			st.ID, st.Role, st.ID, s.policy())
-		if len(s.Agent) == 0 {
-			continue
-		}
-		// On a busy machine the first start of a large agent can outlast the handshake's time
-		// limit; the next ones find its files in memory.
-		b.WriteString("    max_startup_retries: 5\n")
-		for _, setting := range [][2]string{{"model", s.Model}, {"mode", s.Mode}} {
-			if setting[1] != "" {
-				fmt.Fprintf(&b, "    %s: %s\n", setting[0], quoted(setting[1]))
-			}
+	for _, st := range s.Stages {
+		fmt.Fprintf(&b, "  %s:\n", st.ID)
+		members := s.binding(st)
+		for _, name := range slices.Sorted(maps.Keys(members)) {
+			fmt.Fprintf(&b, "    %s: %s\n", name, quoted(members[name]))
 		}
 	}
 	fmt.Fprintf(&b, "commands:\n  unit-tests:\n    argv: [go, test, ./...]\n    roles: [DEVELOPER, TESTER]\n    timeout_seconds: 240\n    environment: %s\n    purpose: validation\n", s.goVariables())
 	return b.String()
+}
+
+// binding are the members of one binding, by their names.
+func (s *story) binding(st sample.Stage) map[string]any {
+	m := map[string]any{"role": st.Role, "agent": st.ID + "-agent", "scheduling": "queue", "session": "new",
+		"permission": s.policy(), "account": "demo", "timeout_seconds": 240}
+	if len(s.Agent) > 0 {
+		// On a busy machine the first start of a large agent can outlast the handshake's time
+		// limit; the next ones find its files in memory.
+		m["max_startup_retries"] = 5
+		for name, value := range map[string]string{"model": s.Model, "mode": s.Mode} {
+			if value != "" {
+				m[name] = value
+			}
+		}
+	}
+	maps.Copy(m, s.Binding)
+	return m
 }
 
 func (s *story) policy() string {

@@ -46,6 +46,9 @@ func (s *story) supervise(ctx context.Context) (err error) {
 		}
 		err = errors.Join(err, stopErr)
 	}()
+	if s.Watch != nil {
+		return s.Watch(ctx, s.project, s.task)
+	}
 	p, err := s.at()
 	if err != nil {
 		return err
