@@ -3,6 +3,7 @@ package runstore
 import (
 	"encoding/json"
 	"slices"
+	"unicode/utf8"
 )
 
 // What Recent shows beside everything that is not over. Bytes are those of compact JSON.
@@ -14,6 +15,10 @@ const (
 	// as many others in brief as there are; each that is not there makes room of the size of one.
 	recentWhole = 16 << 10
 	recentBrief = 3 << 9
+	// recentTool is the largest tool description of a closed question that is shown whole, and
+	// recentTitle what is left of a larger one's title, in bytes.
+	recentTool  = 2 << 10
+	recentTitle = 256
 	// recentEventBytes bounds the events where they are long.
 	recentEventBytes = 48 << 10
 )
@@ -22,7 +27,8 @@ const (
 // has not ended or has something open, the newest 50 finished runs, the newest 50 maintenance
 // operations and the newest 200 events (fewer where they are long). Finished runs are whole, with
 // their results, commands and permission requests, as long as they are small together; the older of
-// them are in brief, with their results, which a member `brief` tells. It has no credentials' hashes, request
+// them are in brief, with their results, which a member `brief` tells; so does that of a closed question whose
+// tool description is long, and shown by title and kind alone. It has no credentials' hashes, request
 // receipts and application records, and its size does not grow with the history. Spec: reference 6.3.
 func (v *View) Recent() json.RawMessage {
 	h := v.h
@@ -73,7 +79,7 @@ func (h *hot) recentRuns(shown *hot) (brief []*Run) {
 		if h.settled(r) {
 			ended = append(ended, r)
 		} else {
-			shown.take(h.bundleOfRun(r.ID))
+			shown.take(h.bundleOfRun(r.ID).shortQuestions())
 		}
 		return true
 	})
@@ -81,7 +87,7 @@ func (h *hot) recentRuns(shown *hot) (brief []*Run) {
 	ended = ended[:min(recentRuns, len(ended))]
 	room := recentWhole + (recentRuns-len(ended))*recentBrief
 	for _, r := range ended {
-		b := h.bundleOfRun(r.ID)
+		b := h.bundleOfRun(r.ID).shortQuestions()
 		if room -= len(appendChanges(nil, b.entities(), b)); room >= 0 {
 			shown.take(b)
 			continue
@@ -94,6 +100,39 @@ func (h *hot) recentRuns(shown *hot) (brief []*Run) {
 		})
 	}
 	return brief
+}
+
+// shortQuestions leaves title and kind of what the larger closed questions were about. A question may
+// have 256 KiB, and a run many: `run permission` and `run show` have them whole.
+func (h *hot) shortQuestions() *hot {
+	h.permissions.each(func(id string, p *Permission) bool {
+		if p.Status == permissionPending || p.Status == permissionAnswered || len(p.Tool) <= recentTool {
+			return true
+		}
+		var tool struct {
+			Kind  string `json:"kind"`
+			Title string `json:"title"`
+		}
+		// A description of another shape is shown without both.
+		_ = json.Unmarshal(p.Tool, &tool)
+		tool.Title, tool.Kind = cutText(tool.Title, recentTitle), cutText(tool.Kind, recentTitle)
+		c := *p
+		c.Tool, c.Extra = encode(tool), briefly
+		h.permissions = h.permissions.set(id, &c)
+		return true
+	})
+	return h
+}
+
+// cutText cuts a text to n bytes, between two characters.
+func cutText(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
 }
 
 // open puts into shown whatever is open, also where its run is not there.

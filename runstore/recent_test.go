@@ -3,6 +3,7 @@ package runstore
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -100,4 +101,47 @@ func TestRecentIsTheWholeDocumentOfASmallStore(t *testing.T) {
 	if got, want := string((&View{}).Recent()), string((&View{}).Document()); got != want {
 		t.Errorf("empty: got %s, want %s", got, want)
 	}
+}
+
+// A large question of the past is shown by title and kind; an open one, and the record itself, are whole.
+func TestRecentShowsLargeQuestionsOfThePastInBrief(t *testing.T) {
+	s := fresh(t)
+	id := running(t, s, "0001-a").ID
+	large := json.RawMessage(`{"kind":"edit","rawInput":"` + strings.Repeat("x", 250_000) + `","title":"` + strings.Repeat("é", 400) + `"}`)
+	ask := func(name string, tool json.RawMessage) {
+		update(t, s, func(tx *Tx) error {
+			return tx.AskPermission(Permission{ID: PermissionID(name), RunID: id, ExpiresAt: 2e9, Tool: tool, Options: []Option{{OptionID: "y", Kind: "allow_once"}}})
+		})
+	}
+	shown := func() map[string]Permission {
+		var doc struct{ Permissions map[string]Permission }
+		if err := json.Unmarshal(s.View().Recent(), &doc); err != nil {
+			t.Fatal(err)
+		}
+		return doc.Permissions
+	}
+	ask("large", large)
+	ask("small", json.RawMessage(`{"title":"t"}`))
+	if got := shown(); len(got) != 2 || string(got["large"].Tool) != string(large) {
+		t.Errorf("an open question is shown in part: %d bytes", len(got["large"].Tool))
+	}
+	update(t, s, func(tx *Tx) error {
+		return errors.Join(tx.ClosePermission("large", "callback_closed"), tx.ClosePermission("small", "callback_closed"))
+	})
+	check := func(when string) {
+		got := shown()
+		want := `{"kind":"edit","title":"` + strings.Repeat("é", 128) + `"}`
+		if p := got["large"]; string(p.Tool) != want || string(p.Extra["brief"]) != "true" || p.Status != "cancelled" || p.Reason != "callback_closed" || len(p.Options) != 1 {
+			t.Errorf("%s: the large one is shown as %.600s, %s (%s)", when, p.Tool, p.Status, p.Reason)
+		}
+		if p := got["small"]; string(p.Tool) != `{"title":"t"}` || p.Extra["brief"] != nil {
+			t.Errorf("%s: the small one is shown as %.600s", when, p.Tool)
+		}
+		if p := s.View().Permission("large"); string(p.Tool) != string(large) {
+			t.Errorf("%s: the record itself holds %d bytes", when, len(p.Tool))
+		}
+	}
+	check("while the run goes on")
+	update(t, s, func(tx *Tx) error { return tx.Transition(id, "end", Completed, "turn_ended", nil) })
+	check("after the run's end")
 }
