@@ -1,159 +1,167 @@
 package permission
 
 import (
-	"encoding/json"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"greatminds/transport"
 )
 
+// effect is what a bounded kind of tool does with the files it names.
+type effect int
+
+const (
+	reads effect = iota + 1
+	writes
+	removes
+	moves
+)
+
 // boundedKinds are the tool kinds whose whole effect lies in the paths they name. A shell
 // command, a fetch or a kind we do not know can reach anything, so a person decides those.
-var boundedKinds = map[string]bool{"read": true, "edit": true, "delete": true, "move": true, "search": true}
-
-// pathKeys are the members of a tool's raw input in which agents name a file.
-var pathKeys = map[string]bool{"path": true, "file_path": true, "filepath": true, "abs_path": true,
-	"absolute_path": true, "filename": true, "file": true, "notebook_path": true, "destination": true,
-	"source": true, "new_path": true, "old_path": true, "directory": true, "dir": true}
+var boundedKinds = map[string]effect{"read": reads, "search": reads, "edit": writes, "delete": removes, "move": moves}
 
 // maxPaths bounds how many paths one question may name and still be decided without a person.
 const maxPaths = 256
 
-// toolCall is what the decision reads of a question.
-type toolCall struct {
-	Locations []struct {
-		Path string `json:"path"`
-	} `json:"locations"`
-	Content []struct {
-		Type string `json:"type"`
-		Path string `json:"path"`
-	} `json:"content"`
-	RawInput json.RawMessage `json:"rawInput"`
-}
-
 // Inside tells whether everything that the question names lies inside the workspace, with
 // every symlink resolved, and its kind can reach nothing else. False means: ask a person.
-// E-070.
+//
+// The paths are those of the moment: what an agent does with its answer later is its own, and
+// policies govern only what an agent asks for. E-070.
 func Inside(workspace string, r transport.PermissionRequest) bool {
-	if !boundedKinds[r.ToolKind] {
+	does := boundedKinds[r.ToolKind]
+	if does == 0 {
 		return false
 	}
 	root, err := filepath.EvalSymlinks(workspace)
 	if err != nil {
 		return false
 	}
-	paths, ok := namedPaths(r.ToolCall)
-	if !ok || len(paths) == 0 || len(paths) > maxPaths {
+	n, ok := readNamed(r.ToolCall)
+	if !ok || len(n.paths) == 0 || len(n.paths)+len(n.bases) > maxPaths {
 		return false
 	}
+	if does == moves && !n.several() {
+		return false // where it goes to is not told
+	}
+	a := area{root: root, workspace: workspace}
+	return a.bases(n) && a.holdsAll(n.paths, does) && a.holdsAll(n.bases, reads)
+}
+
+// area is a workspace as named and as resolved.
+type area struct{ root, workspace string }
+
+// bases refuses relative paths that an agent may take from another folder than the workspace.
+func (a area) bases(n *named) bool {
+	for _, base := range n.bases {
+		path, ok := a.absolute(base)
+		if !ok {
+			return false
+		}
+		found, err := follow(path)
+		if err != nil {
+			return false
+		}
+		if found.path != a.root && n.relative() {
+			return false
+		}
+	}
+	return true
+}
+
+func (a area) holdsAll(paths []string, does effect) bool {
 	for _, p := range paths {
-		if !below(root, workspace, p) {
+		if !a.holds(p, does) {
 			return false
 		}
 	}
 	return true
 }
 
-// namedPaths collects every path a question names. It is not ok where the question cannot be
-// read, or names no location at all.
-func namedPaths(raw json.RawMessage) ([]string, bool) {
-	var call toolCall
-	if err := json.Unmarshal(raw, &call); err != nil || len(call.Locations) == 0 {
-		return nil, false
-	}
-	var paths []string
-	for _, l := range call.Locations {
-		paths = append(paths, l.Path)
-	}
-	for _, c := range call.Content {
-		if c.Type == "diff" {
-			paths = append(paths, c.Path)
-		}
-	}
-	if len(call.RawInput) == 0 {
-		return paths, true
-	}
-	var input any
-	if err := json.Unmarshal(call.RawInput, &input); err != nil {
-		return nil, false
-	}
-	return append(paths, inputPaths(input, 0)...), true
-}
-
-func inputPaths(v any, depth int) []string {
-	if depth > 32 {
-		return []string{""} // deeper than anything real: an empty path is never inside
-	}
-	var out []string
-	switch v := v.(type) {
-	case map[string]any:
-		for k, member := range v {
-			if s, isText := member.(string); isText && pathKeys[strings.ToLower(k)] {
-				out = append(out, s)
-				continue
-			}
-			out = append(out, inputPaths(member, depth+1)...)
-		}
-	case []any:
-		for _, member := range v {
-			out = append(out, inputPaths(member, depth+1)...)
-		}
-	}
-	return out
-}
-
-// below resolves the longest existing part of path and compares it with the resolved root.
-// Git's own folder is never inside: a hook written there runs as the user.
-func below(root, workspace, path string) bool {
-	if path == "" || strings.ContainsRune(path, 0) {
+// holds tells whether a path lies inside, for the kernel, which follows a link before the ".."
+// behind it, and for a program that shortens the text of a path first.
+func (a area) holds(path string, does effect) bool {
+	full, ok := a.absolute(path)
+	if !ok {
 		return false
 	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(workspace, path)
-	}
-	resolved, err := resolve(filepath.Clean(path))
-	if err != nil {
-		return false
-	}
-	rel, err := filepath.Rel(root, resolved)
-	if err != nil || rel == "." || rel == ".." || strings.HasPrefix(rel, "../") {
-		return false
-	}
-	for _, part := range strings.Split(rel, "/") {
-		if part == ".git" {
+	for _, reading := range []string{full, filepath.Clean(full)} {
+		found, err := follow(reading)
+		if err != nil || !a.allows(found, does) {
 			return false
 		}
 	}
 	return true
 }
 
-// resolve follows every symlink of the part that exists; what does not exist yet is appended
-// as it stands. A dangling symlink is an error: creating through it lands elsewhere.
-func resolve(path string) (string, error) {
-	var missing []string
-	for {
-		resolved, err := filepath.EvalSymlinks(path)
-		if err == nil {
-			for i := len(missing) - 1; i >= 0; i-- {
-				resolved = filepath.Join(resolved, missing[i])
-			}
-			return resolved, nil
+// absolute is a named path as a path of the file system. It is not ok where an agent may mean
+// something else by it than we do: a home folder, a variable, a URL.
+func (a area) absolute(path string) (string, bool) {
+	if uri, is := strings.CutPrefix(path, "file:"); is {
+		if path, is = fromURI(uri); !is {
+			return "", false
 		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return "", err
-		}
-		if _, lerr := os.Lstat(path); lerr == nil {
-			return "", err // it exists as a link to nothing
-		}
-		parent := filepath.Dir(path)
-		if parent == path {
-			return "", err
-		}
-		missing = append(missing, filepath.Base(path))
-		path = parent
 	}
+	switch {
+	case path == "", len(path) > maxPathBytes, strings.ContainsAny(path, "\x00\n"), strings.Contains(path, "://"),
+		path[0] == '~', path[0] == '$':
+		return "", false
+	case path[0] == '/':
+		return path, true
+	}
+	return a.workspace + "/" + path, true // not joined, which would take ".." out
+}
+
+// Folders inside a workspace that are no part of the work. What is written to the first ones runs as
+// the user (hooks), or is the supervisor's own record; the last one says what agents may do.
+var (
+	neverInside  = []string{".git"}                      // at any depth
+	neverBelow   = []string{".greatminds", ".worktrees"} // in the workspace itself
+	neverChanged = []string{"coordination"}
+)
+
+// allows says whether what was found may be touched in this way.
+func (a area) allows(f found, does effect) bool {
+	rel, err := filepath.Rel(a.root, f.path)
+	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+		return false
+	}
+	parts := strings.Split(rel, "/")
+	if isOneOf(parts[0], neverBelow) || does != reads && (rel == "." || isOneOf(parts[0], neverChanged)) {
+		return false
+	}
+	for _, part := range parts {
+		if isOneOf(part, neverInside) {
+			return false
+		}
+	}
+	switch {
+	case f.info == nil: // not there yet
+		return true
+	case f.info.Mode().IsRegular():
+		// A second name of the file may lie anywhere, and what is written shows under both.
+		return does != writes || links(f.info) <= 1
+	}
+	return f.info.IsDir() && does != writes // no pipe, device or socket
+}
+
+// isOneOf compares without case: some file systems do.
+func isOneOf(part string, names []string) bool {
+	for _, n := range names {
+		if strings.EqualFold(part, n) {
+			return true
+		}
+	}
+	return false
+}
+
+func links(info os.FileInfo) uint64 {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 2 // not known, so not taken for its only name
+	}
+	return uint64(st.Nlink)
 }
