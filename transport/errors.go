@@ -2,6 +2,7 @@ package transport
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"greatminds/internal/refusal"
@@ -27,6 +28,10 @@ const (
 	// SessionUnavailable: the wanted session could not be loaded or resumed.
 	SessionUnavailable Kind = "session_unavailable"
 )
+
+// ErrWithdrawn is the cause of the end of a question's context when the agent has withdrawn its
+// request: by $/cancel_request, or by a second one of the same id.
+var ErrWithdrawn = errors.New("the agent has withdrawn its request")
 
 // Error is every failure that this package returns. Data and Message are agent text.
 type Error struct {

@@ -13,8 +13,8 @@ type Handler interface {
 	Update(Update) error
 	// Permission is called once for each valid permission request, in a goroutine of its own,
 	// after the updates sent before the request were handled. ctx ends with the turn, a
-	// cancel, the request's withdrawal by the agent, or the session; the answer then counts
-	// no more. What it answers is checked against the offered options.
+	// cancel, the request's withdrawal by the agent (its cause is then [ErrWithdrawn]), or the
+	// session; the answer then counts no more. What it answers is checked against the offered options.
 	Permission(ctx context.Context, r PermissionRequest) PermissionAnswer
 }
 

@@ -162,14 +162,15 @@ func (c *conn) describe(r *PermissionRequest) string {
 // question belongs to, whichever comes first. A handler that does not listen to its context
 // holds up nobody.
 func (c *conn) ask(ctx context.Context, t *turn, open *question, r PermissionRequest) acp.RequestPermissionResponse {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	// The handler's context ends when the question does, and says why.
+	asked, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
 	answers, gone := make(chan PermissionAnswer), make(chan struct{})
 	defer close(gone)
 	c.pumps.Add(1)
 	go func() {
 		defer c.pumps.Done()
-		late := c.callPermission(ctx, r)
+		late := c.callPermission(asked, r)
 		select {
 		case answers <- late:
 		case <-gone:
@@ -182,8 +183,12 @@ func (c *conn) ask(ctx context.Context, t *turn, open *question, r PermissionReq
 	select {
 	case answer = <-answers:
 	case <-ctx.Done():
+		if !closed(c.dead) && !closed(t.over) {
+			end(ErrWithdrawn)
+		}
 	case <-t.over:
 	case <-open.withdrawn:
+		end(ErrWithdrawn)
 	}
 	delivered := answer.OptionID != "" && c.accept(ctx, t, open, r.Options, answer.OptionID)
 	if answer.Delivered != nil {
@@ -194,6 +199,15 @@ func (c *conn) ask(ctx context.Context, t *turn, open *question, r PermissionReq
 	}
 	return acp.RequestPermissionResponse{
 		Outcome: acp.NewRequestPermissionOutcomeSelected(acp.PermissionOptionId(answer.OptionID)),
+	}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -3,6 +3,7 @@ package transport_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -276,11 +277,17 @@ func TestQuestionsThatEndUnanswered(t *testing.T) {
 				p.options.Handler = h
 				ctx, cancel := context.WithCancel(context.Background())
 				defer cancel()
-				asked := make(chan struct{}, 4)
+				asked, causes := make(chan struct{}, 4), make(chan error, 1)
 				inner := h.answer
 				h.answer = func(ctx context.Context, r transport.PermissionRequest) transport.PermissionAnswer {
 					asked <- struct{}{}
-					return inner(ctx, r)
+					answer := inner(ctx, r)
+					<-ctx.Done()
+					select {
+					case causes <- context.Cause(ctx):
+					default: // of a second question
+					}
+					return answer
 				}
 				s, m, done := p.turn(ctx)
 				p.ask(`"q"`)
@@ -307,8 +314,15 @@ func TestQuestionsThatEndUnanswered(t *testing.T) {
 				if kindOf(got.err) != c.kind || got.StopReason != c.stop {
 					t.Errorf("got %+v, want kind %q and %q", got, c.kind, c.stop)
 				}
-				if !deaf && receive(t, delivered) {
+				if deaf {
+					return
+				}
+				if receive(t, delivered) {
 					t.Error("an answer was taken for delivered")
+				}
+				withdrawn := name == "the agent withdraws it" || name == "the agent uses its id again"
+				if cause := receive(t, causes); errors.Is(cause, transport.ErrWithdrawn) != withdrawn {
+					t.Errorf("the question's context ended with %v", cause)
 				}
 			})
 		}

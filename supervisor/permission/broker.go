@@ -27,6 +27,7 @@ const MaxWait = 300 * time.Second
 // Reasons of a closed question.
 const (
 	CallbackClosed    = "callback_closed"
+	Withdrawn         = "withdrawn" // by the agent
 	RunClosed         = "run_closed"
 	SupervisorRestart = "supervisor_restart"
 )
@@ -116,14 +117,15 @@ func (b *Broker) Ask(ctx context.Context, a Asked) Answered {
 	defer b.end(id)
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
-	if err := b.record(ctx, a, id, limit); err != nil {
+	o := offer(a.Secrets, a.Request.Options)
+	if err := b.record(ctx, a, id, limit, o); err != nil {
 		b.Log.Error("permission request not recorded", "run_id", a.Run.ID, "err", err)
 		if ctx.Err() != nil {
 			return Answered{}
 		}
 		return Answered{Unrecorded: err}
 	}
-	return b.wait(ctx, a, id, timer.C)
+	return o.chosen(b.wait(ctx, a, id, timer.C))
 }
 
 func first(r transport.PermissionRequest, kind string) string {
@@ -136,7 +138,7 @@ func first(r transport.PermissionRequest, kind string) string {
 }
 
 // record makes the question durable and the run waiting_input, in one transaction.
-func (b *Broker) record(ctx context.Context, a Asked, id runstore.PermissionID, limit time.Duration) error {
+func (b *Broker) record(ctx context.Context, a Asked, id runstore.PermissionID, limit time.Duration, o offered) error {
 	tool, err := a.Secrets.JSON(a.Request.ToolCall)
 	if err != nil {
 		return fmt.Errorf("mask the question: %w", err)
@@ -144,7 +146,7 @@ func (b *Broker) record(ctx context.Context, a Asked, id runstore.PermissionID, 
 	now := b.Now()
 	p := runstore.Permission{ID: id, RunID: a.Run.ID, OwnerID: b.Owner, SessionID: a.SessionID,
 		TaskRevision: a.Run.TaskRevision, Status: "pending", CreatedAt: epoch(now), ExpiresAt: epoch(now.Add(limit)),
-		Tool: tool, Options: options(a.Request)}
+		Tool: tool, Options: o.shown}
 	return b.Store.Update(ctx, func(tx *runstore.Tx) error {
 		if err := tx.AskPermission(p); err != nil {
 			return err
@@ -154,14 +156,6 @@ func (b *Broker) record(ctx context.Context, a Asked, id runstore.PermissionID, 
 		}
 		return nil
 	})
-}
-
-func options(r transport.PermissionRequest) []runstore.Option {
-	out := make([]runstore.Option, 0, len(r.Options))
-	for _, o := range r.Options {
-		out = append(out, runstore.Option{OptionID: o.ID, Name: o.Name, Kind: o.Kind})
-	}
-	return out
 }
 
 func (b *Broker) wait(ctx context.Context, a Asked, id runstore.PermissionID, over <-chan time.Time) Answered {
@@ -177,10 +171,14 @@ func (b *Broker) wait(ctx context.Context, a Asked, id runstore.PermissionID, ov
 		select {
 		case <-changed:
 		case <-over:
-			b.close(ctx, a, id)
+			b.close(ctx, a, id, CallbackClosed)
 			return Answered{TimedOut: true}
 		case <-ctx.Done():
-			b.close(ctx, a, id)
+			if errors.Is(context.Cause(ctx), transport.ErrWithdrawn) {
+				b.close(ctx, a, id, Withdrawn)
+				return Answered{}
+			}
+			b.close(ctx, a, id, CallbackClosed)
 			// The prompt's own deadline ends the callback a moment before our timer does.
 			return Answered{TimedOut: !a.PromptEnds.IsZero() && !time.Now().Before(a.PromptEnds)}
 		case <-b.Store.Failed():
@@ -189,8 +187,13 @@ func (b *Broker) wait(ctx context.Context, a Asked, id runstore.PermissionID, ov
 	}
 }
 
-// errMoved says that the world of the question is gone; its answer must not be delivered.
-var errMoved = errors.New("the question no longer stands")
+// Why an answer must not be delivered.
+var (
+	// errMoved says that the world of the question is gone.
+	errMoved = errors.New("the question no longer stands")
+	// errOver says that the answer came in time, but not to the callback: that is nobody's answer.
+	errOver = errors.New("the question's time is over")
+)
 
 // consume hands an answer over after checking everything again under the store's lock. E-046.
 func (b *Broker) consume(ctx context.Context, a Asked, p *runstore.Permission) Answered {
@@ -199,8 +202,11 @@ func (b *Broker) consume(ctx context.Context, a Asked, p *runstore.Permission) A
 		return Answered{PermissionAnswer: transport.PermissionAnswer{OptionID: p.OptionID}}
 	}
 	b.Log.Warn("permission answer not delivered", "run_id", a.Run.ID, "request_id", p.ID, "err", err)
-	b.close(ctx, a, p.ID)
-	if errors.Is(err, errMoved) || ctx.Err() != nil {
+	b.close(ctx, a, p.ID, CallbackClosed)
+	switch {
+	case errors.Is(err, errOver):
+		return Answered{TimedOut: true}
+	case errors.Is(err, errMoved) || ctx.Err() != nil:
 		return Answered{}
 	}
 	return Answered{Unrecorded: err}
@@ -216,8 +222,11 @@ func (b *Broker) deliver(ctx context.Context, a Asked, p *runstore.Permission) e
 	return b.Store.Update(ctx, func(tx *runstore.Tx) error {
 		run, now := tx.Run(a.Run.ID), tx.Permission(p.ID)
 		if run == nil || now == nil || now.Status != "answered" || now.OwnerID != b.Owner ||
-			run.State != runstore.WaitingInput || !b.Waits(p.ID) {
+			run.State != runstore.WaitingInput {
 			return errMoved
+		}
+		if !b.Waits(p.ID) {
+			return errOver
 		}
 		if err := tx.ConsumePermission(p.ID); err != nil {
 			return err
@@ -241,7 +250,7 @@ func (b *Broker) resume(tx *runstore.Tx, run *runstore.Run) error {
 
 // close ends a question without an answer. The wait may have ended because the caller's
 // context did; the record is made all the same, within its own bound.
-func (b *Broker) close(ctx context.Context, a Asked, id runstore.PermissionID) {
+func (b *Broker) close(ctx context.Context, a Asked, id runstore.PermissionID, reason string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	err := b.Store.Update(ctx, func(tx *runstore.Tx) error {
@@ -249,7 +258,7 @@ func (b *Broker) close(ctx context.Context, a Asked, id runstore.PermissionID) {
 		if p == nil || p.Status == "consumed" || p.Status == "cancelled" {
 			return nil
 		}
-		if err := tx.ClosePermission(id, CallbackClosed); err != nil {
+		if err := tx.ClosePermission(id, reason); err != nil {
 			return err
 		}
 		return b.resume(tx, a.Run)
