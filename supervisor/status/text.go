@@ -62,11 +62,11 @@ func (d *document) questions(b *strings.Builder, now time.Time) {
 		if run := d.Runs[p.RunID]; run != nil {
 			task = string(run.TaskID)
 		}
-		fmt.Fprintf(b, "  %s asks: %s (%s), %s left\n", task, oneLine(tool.Title), tool.Kind, left(p.ExpiresAt, now))
+		fmt.Fprintf(b, "  %s asks: %s (%s), %s left\n", task, cut(oneLine(tool.Title), 200), cut(oneLine(tool.Kind), 40), left(p.ExpiresAt, now))
 		fmt.Fprintf(b, "    greatminds run permission %s\n", p.ID)
 		for _, o := range p.Options {
 			if o.Kind == "allow_once" || o.Kind == "reject_once" {
-				fmt.Fprintf(b, "    greatminds run permission %s --option %s    # %s\n", p.ID, o.OptionID, oneLine(o.Name))
+				fmt.Fprintf(b, "    %s    # %s, %s\n", AnswerCommand(p.ID, o.OptionID), o.Kind, cut(oneLine(o.Name), 60))
 			}
 		}
 	}
