@@ -49,7 +49,7 @@ func (c *conn) begin(phase Phase, method string, params any) (*call, *Error) {
 			What: fmt.Sprintf("%s is not sent while %s has no answer", method, c.call.method)}
 	}
 	k := &call{phase: phase, method: method, answered: make(chan struct{}), done: make(chan struct{})}
-	c.call, c.phase, c.replyAt = k, phase, math.MaxInt64
+	c.call, c.phase, c.callAt, c.replyAt = k, phase, c.ledger.passed.Load(), math.MaxInt64
 	c.spawn(func() {
 		result, err := acp.SendRequest[json.RawMessage](c.sdk, context.Background(), method, params)
 		c.mu.Lock()
@@ -61,7 +61,7 @@ func (c *conn) begin(phase Phase, method string, params any) (*call, *Error) {
 		answered, abandoned := k.isAnswered, k.abandoned
 		c.mu.Unlock()
 		close(k.done)
-		if answered && abandoned {
+		if answered && abandoned && phase == PhasePrompt {
 			c.late(k)
 		}
 		if answered {

@@ -37,16 +37,17 @@ type conn struct {
 	phase Phase
 	// call is the one request of ours that has no answer yet, or whose answer is on its way.
 	call *call
-	// replyAt is how many updates had come when the answer to the last call did; more than can
-	// come before that.
-	replyAt   int64
-	sessionID string
-	turn      *turn
+	// callAt is how many updates had come when the last call was begun, replyAt when its answer
+	// came; more than can come before that.
+	callAt, replyAt int64
+	sessionID       string
+	turn            *turn
 	// prompted: a prompt was begun; seen, seenInPrompt: the agent said something, in a turn.
 	prompted, seen, seenInPrompt bool
 	negotiated                   Negotiated
 	offer                        Offer
-	closing                      bool
+	// parted: session/close was sent or found impossible. closing: Close was called.
+	parted, closing bool
 	// unrecorded is the first failure to record an update.
 	unrecorded error
 	writeErr   error

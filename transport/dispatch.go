@@ -51,8 +51,8 @@ func (c *conn) update(params []byte) {
 
 // place says to which phase an update belongs; false when it is another session's. Updates
 // are handled in the order of the wire, so that this one's number is the count of those
-// before it: what came after the last call's answer is not of its phase, whether it is handled
-// before the answer reaches the caller or while the caller is at it.
+// before it: what came before the last call was begun, or after its answer, is not of its phase,
+// however late it is handled, and whether the caller has taken the answer or not.
 func (c *conn) place(u *Update) bool {
 	number := c.ledger.handled.Load() + 1
 	c.mu.Lock()
@@ -61,8 +61,8 @@ func (c *conn) place(u *Update) bool {
 		return false
 	}
 	u.Phase = c.phase
-	late := number > c.replyAt
-	if late {
+	between := number <= c.callAt || number > c.replyAt
+	if between {
 		u.Phase = PhaseIdle
 	}
 	u.Replayed = u.Phase == PhaseLoad || u.Phase == PhaseResume
@@ -76,7 +76,7 @@ func (c *conn) place(u *Update) bool {
 			c.mode = u.Mode
 		}
 	}
-	if t := c.turn; t != nil && !late {
+	if t := c.turn; t != nil && !between {
 		t.sum.Updates++
 		if u.Kind == "agent_message_chunk" {
 			t.sum.Chunks++
@@ -88,7 +88,7 @@ func (c *conn) place(u *Update) bool {
 
 // count keeps the totals and the bounded observations.
 func (c *conn) count(u *Update) {
-	at, prompted := c.active()
+	at, prompted := c.active(u.Phase == PhasePrompt)
 	r := &c.stats
 	r.mu.Lock()
 	r.s.Updates++
@@ -97,7 +97,7 @@ func (c *conn) count(u *Update) {
 		r.s.PromptUpdates++
 	case u.Replayed:
 		r.s.Replayed++
-	case u.Phase == PhaseIdle && prompted:
+	case (u.Phase == PhaseIdle || u.Phase == PhaseClose) && prompted:
 		r.s.LateUpdates++
 	}
 	if !u.Known {
@@ -108,7 +108,8 @@ func (c *conn) count(u *Update) {
 		r.s.Usage, r.s.UsageAt = &usage, at
 	}
 	r.mu.Unlock()
-	if u.ToolReference != "" {
+	// What is replayed are observations of other turns; they would leave no room for this one's.
+	if u.ToolReference != "" && !u.Replayed {
 		r.tool(observe(u, at))
 	}
 }

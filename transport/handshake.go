@@ -139,8 +139,10 @@ func (c *conn) request(ctx context.Context, phase Phase, method string, params a
 	case <-k.done:
 		return c.outcome(k)
 	case <-ctx.Done():
+		c.withdraw(k)
 		return nil, ended(ctx, phase, method+" had no answer yet")
 	case <-limit.C:
+		c.withdraw(k)
 		return nil, &Error{Kind: Timeout, Phase: phase,
 			What: fmt.Sprintf("%s had no answer within %s", method, c.o.RequestTimeout)}
 	case <-c.dead:
@@ -172,6 +174,7 @@ func (c *conn) initialize(ctx context.Context) (json.RawMessage, *Error) {
 	c.mu.Lock()
 	c.negotiated = introduced(answer, agent)
 	c.negotiated.ProtocolVersion = int(version)
+	c.negotiated.Optional = offers(agent, c.o.OptionalCapabilities)
 	c.offer.describes(answer)
 	c.mu.Unlock()
 	switch {
@@ -223,6 +226,18 @@ func walk(raw []byte, path string) []byte {
 
 // offered says that a capability's value means yes: objects are markers, even when empty.
 func offered(raw []byte) bool { return !isNull(raw) && string(raw) != "false" }
+
+// offers says of each path whether the agent offers it; nil for none.
+func offers(agent []byte, paths []string) map[string]bool {
+	var found map[string]bool
+	for _, path := range paths {
+		if found == nil {
+			found = map[string]bool{}
+		}
+		found[path] = offered(walk(agent, path))
+	}
+	return found
+}
 
 // require checks the capabilities that the manifest needs.
 func (c *conn) require(agent []byte) *Error {

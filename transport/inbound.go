@@ -143,14 +143,14 @@ func (in *inbound) notification(env envelope) (bool, error) {
 		return true, nil
 	}
 	in.c.stats.add(func(s *Stats) { s.Extensions++ })
-	in.c.active()
+	in.c.active(in.c.awaitsTurn())
 	return false, nil
 }
 
 // request lets a permission request through once everything said before it was handled, and
 // refuses whatever else the agent may ask of its client, since nothing else is offered.
 func (in *inbound) request(env envelope) (bool, error) {
-	in.c.active()
+	in.c.active(in.c.awaitsTurn())
 	if string(env.method) != `"session/request_permission"` {
 		in.refuse(env.id, codeNoMethod, "Method not found")
 		return false, nil

@@ -21,6 +21,8 @@ const (
 	DefaultDrainTimeout = 100 * time.Millisecond
 	// DefaultWriteTimeout is how long the agent may leave one message unread.
 	DefaultWriteTimeout = 30 * time.Second
+	// DefaultCloseTimeout bounds session/close, whose answer nothing depends on.
+	DefaultCloseTimeout = 2 * time.Second
 	// DefaultSettleTimeout is how long one update may stay unhandled.
 	DefaultSettleTimeout = 5 * time.Second
 	// MaxPermissionBytes is the size of the largest permission request that is put to the
@@ -55,6 +57,9 @@ type Options struct {
 	// RequiredCapabilities are dotted paths into agentCapabilities ("promptCapabilities.image")
 	// that must be there and not false.
 	RequiredCapabilities []string
+	// OptionalCapabilities are looked up in the same way; which of them the agent offers stands in
+	// [Negotiated.Optional]. None is ever refused for.
+	OptionalCapabilities []string
 	// MCPServers are the servers that the agent connects to in the session, however it is opened.
 	// One of a type that the agent does not offer is refused before the session is.
 	MCPServers []MCPServer
@@ -80,6 +85,8 @@ type Options struct {
 	RequestTimeout time.Duration
 	// CancelGrace bounds the wait for the stop reason after session/cancel.
 	CancelGrace time.Duration
+	// CloseTimeout bounds the wait for the answer to session/close.
+	CloseTimeout time.Duration
 	// WriteTimeout bounds how long the agent may leave one message unread.
 	WriteTimeout time.Duration
 	// DrainTimeout bounds reading standard output after the agent ended.
@@ -108,7 +115,7 @@ func (o Options) filled() (Options, *Error) {
 	}{
 		{&o.RequestTimeout, DefaultRequestTimeout}, {&o.CancelGrace, DefaultCancelGrace},
 		{&o.WriteTimeout, DefaultWriteTimeout}, {&o.DrainTimeout, DefaultDrainTimeout},
-		{&o.SettleTimeout, DefaultSettleTimeout},
+		{&o.SettleTimeout, DefaultSettleTimeout}, {&o.CloseTimeout, DefaultCloseTimeout},
 	} {
 		if *d.span <= 0 {
 			*d.span = d.usual
@@ -154,4 +161,5 @@ const (
 	PhaseConfigure    Phase = "configure"
 	PhaseIdle         Phase = "idle"
 	PhasePrompt       Phase = "prompt"
+	PhaseClose        Phase = "session_close"
 )

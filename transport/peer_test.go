@@ -208,6 +208,9 @@ func receive[T any](t testing.TB, c <-chan T) T {
 
 // recorder is a handler that keeps what it is told.
 type recorder struct {
+	// forget says that updates are not kept.
+	forget bool
+
 	mu      sync.Mutex
 	updates []transport.Update
 	// each, when set, is called for every update.
@@ -217,9 +220,11 @@ type recorder struct {
 }
 
 func (r *recorder) Update(u transport.Update) error {
-	r.mu.Lock()
-	r.updates = append(r.updates, u)
-	r.mu.Unlock()
+	if !r.forget {
+		r.mu.Lock()
+		r.updates = append(r.updates, u)
+		r.mu.Unlock()
+	}
 	if r.each != nil {
 		return r.each(u)
 	}

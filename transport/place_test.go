@@ -1,6 +1,10 @@
 package transport
 
-import "testing"
+import (
+	"context"
+	"os"
+	"testing"
+)
 
 // The turn is open until its caller has taken the answer. What came behind the answer is late all the
 // same, also when the call itself is over already.
@@ -28,5 +32,40 @@ func TestAnUpdateBehindTheAnswerIsLate(t *testing.T) {
 				t.Errorf("the turn counts %d updates, want 1", n)
 			}
 		})
+	}
+}
+
+// What was read before a prompt was begun is not the turn's, also when it is handled later.
+func TestAnUpdateBeforeThePromptIsNotTheTurns(t *testing.T) {
+	stdin, toAgent, _ := os.Pipe()
+	fromAgent, stdout, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	defer stdout.Close()
+	o, wrong := Options{Stdin: toAgent, Stdout: fromAgent, Cwd: "/"}.filled()
+	if wrong != nil {
+		t.Fatal(wrong)
+	}
+	c := newConn(o)
+	c.start()
+	defer c.close(context.Background())
+	c.sessionID = "s1"
+	c.ledger.passed.Store(2) // read after the last answer, and not handled yet
+	turn, _, err := c.beginTurn(promptParams{SessionID: "s1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []Phase{PhaseIdle, PhaseIdle, PhasePrompt} {
+		u := Update{SessionID: "s1"}
+		if !c.place(&u) || u.Phase != want {
+			t.Errorf("update %d: got %s, want %s", c.ledger.handled.Load()+1, u.Phase, want)
+		}
+		c.ledger.handled.Add(1)
+	}
+	c.ledger.handled.Store(2) // none is open for close to wait for
+	if turn.sum.Updates != 1 {
+		t.Errorf("the turn counts %d updates, want 1", turn.sum.Updates)
 	}
 }

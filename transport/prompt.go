@@ -115,6 +115,10 @@ func (c *conn) beginTurn(params promptParams) (*turn, *call, error) {
 		c.mu.Unlock()
 		return nil, nil, &Error{Kind: Protocol, Phase: PhasePrompt, What: "a turn is open", Err: ErrBusy}
 	}
+	if c.parted {
+		c.mu.Unlock()
+		return nil, nil, &Error{Kind: Protocol, Phase: PhasePrompt, What: "the session is closed"}
+	}
 	c.turn, c.prompted = t, true
 	c.mu.Unlock()
 	k, err := c.begin(PhasePrompt, acp.AgentMethodSessionPrompt, params)

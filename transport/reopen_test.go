@@ -3,7 +3,6 @@ package transport_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"greatminds/transport"
 )
@@ -38,11 +37,6 @@ func TestLoading(t *testing.T) {
 			wantKind(t, got.err, transport.SessionUnavailable, transport.PhaseLoad)
 		})
 	}
-	t.Run("a load that hangs", func(t *testing.T) {
-		got, _ := handshake(t, func(o *transport.Options) { load(o); o.RequestTimeout = 2 * time.Second },
-			step{"initialize", plainAgent}, step{"session/load", ""})
-		wantKind(t, got.err, transport.Timeout, transport.PhaseLoad)
-	})
 }
 
 const (

@@ -18,6 +18,8 @@ type Negotiated struct {
 	AgentName, AgentVersion string
 	// Capabilities holds the flags of an allowlist, by dotted path into agentCapabilities.
 	Capabilities map[string]bool
+	// Optional says of each of [Options.OptionalCapabilities] whether the agent offers it.
+	Optional map[string]bool
 	// AuthMethods are the advertised method ids, AuthMethod the one that was called.
 	AuthMethods []string
 	AuthMethod  string
@@ -83,13 +85,24 @@ func (s *Session) Err() error {
 	return c.cause
 }
 
-// CloseInput ends the agent's standard input, which asks it to end, and goes on reading what
-// it still says. What is queued is written first, at most until ctx ends.
-func (s *Session) CloseInput(ctx context.Context) error {
+// CloseSession ends the session in order: session/close where the agent offers it, at most once,
+// never while a turn is open or its answer awaited, and never after the connection has failed. It
+// returns with the answer, after [Options.CloseTimeout] or when ctx ends; a failure is counted in
+// [Stats.CloseFailed] and nothing else. No prompt can be sent afterwards.
+func (s *Session) CloseSession(ctx context.Context) {
 	c := s.conn
 	if c.openTurn() == nil {
 		c.questions.wait(ctx) // answers of the last turn may be on their way
 	}
+	c.closeSession(ctx)
+}
+
+// CloseInput ends the session as [Session.CloseSession] does, and then the agent's standard input,
+// which asks it to end, and goes on reading what it still says. What is queued is written first, at
+// most until ctx ends.
+func (s *Session) CloseInput(ctx context.Context) error {
+	s.CloseSession(ctx)
+	c := s.conn
 	err := c.out.flush(ctx)
 	c.out.shut()
 	return err

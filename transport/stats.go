@@ -47,6 +47,8 @@ type Stats struct {
 	// InvalidAnswers answers of the handler that were not among the selectable options, Unasked
 	// those cancelled at once because they belong to no open turn or to another session.
 	Permissions, InputNeeded, InvalidAnswers, Unasked int64
+	// CloseFailed says that session/close was sent and not answered with success in time.
+	CloseFailed bool
 	// Panics counts recovered panics of the handler.
 	Panics int64
 	// LateStopReason is the stop reason of a turn that had been given up before it came.
@@ -109,11 +111,17 @@ func (r *recorder) tool(o ToolObservation) {
 	r.s.Tools = append(r.s.Tools, o)
 }
 
-// active notes that the agent said something, and reports the first time.
-func (c *conn) active() (at time.Time, prompted bool) {
+// awaitsTurn says that a prompt has no answer yet.
+func (c *conn) awaitsTurn() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.call != nil && c.call.phase == PhasePrompt && !c.call.isAnswered
+}
+
+// active notes that the agent said something, in a prompt turn or not, and reports the first time.
+func (c *conn) active(inPrompt bool) (at time.Time, prompted bool) {
 	at = c.o.now()
 	c.mu.Lock()
-	inPrompt := c.phase == PhasePrompt
 	prompted = c.prompted
 	first, firstInPrompt := !c.seen, inPrompt && !c.seenInPrompt
 	c.seen = true
@@ -134,7 +142,7 @@ func (c *conn) active() (at time.Time, prompted bool) {
 
 // gap counts a message that was lost for its size.
 func (c *conn) gap() {
-	c.active()
+	c.active(c.awaitsTurn())
 	c.stats.add(func(s *Stats) { s.Gaps++ })
 	c.mu.Lock()
 	defer c.mu.Unlock()
