@@ -108,6 +108,7 @@ func (e *execution) sessionFailed(err error) ending {
 		e.outcome.what = te.What
 		return e.failed(configurationError, "ConfigurationError", err)
 	case transport.SessionUnavailable:
+		e.outcome.what = te.What + "; for a new one set `session: new` for binding " + e.binding.ID
 		return e.failed(sessionUnavailable, "RequestError", err)
 	case transport.Cancelled:
 		return ending{runstore.Cancelled, agentCancelled, err}

@@ -42,6 +42,7 @@ type execution struct {
 	ended   chan struct{} // closed when nobody drives the run any more
 
 	workspace   string
+	saved       string // the session of an earlier run to go on with, empty for a new one
 	document    brief.Document
 	prompt      string
 	environment []string

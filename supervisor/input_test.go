@@ -226,7 +226,8 @@ func TestASessionOfUnknownHistoryIsNotTakenForAnEmptyOne(t *testing.T) {
 	}
 }
 
-// E-573: a daemon that dies between session and prompt has sent nothing, and its record says so.
+// E-573: a daemon that dies between session and prompt has sent nothing, and its record says so. No
+// agent has anything of such a session, so that the next run makes one of its own.
 func TestASessionWithoutAPromptHasAKnownHistory(t *testing.T) {
 	t.Parallel()
 	for step := 1; ; step++ {
@@ -250,14 +251,18 @@ func TestASessionWithoutAPromptHasAKnownHistory(t *testing.T) {
 			return
 		}
 		h.o.Seam = nil
-		h.script(loaded + `{"end_turn":"p"}`)
+		steps, strategy := `{"handshake":{}},{"prompt":"p"},`, "new_context"
+		if o := last(h.read()).Outcome; o != nil && *o.PromptStarted { // as far as the record says
+			steps, strategy = loaded, "loaded"
+		}
+		h.script(steps + `{"end_turn":"p"}`)
 		must(t, h.once())
 		if r := last(h.read()); r.State == runstore.Interrupted {
 			h.again()
 			must(t, h.once())
 		}
-		if r := last(h.read()); r.State != runstore.Completed {
-			t.Errorf("died at step %d after the session: got %s (%s), %s", step, r.State, r.Reason, r.Outcome.InputBudget)
+		if r := last(h.read()); r.State != runstore.Completed || r.Outcome.SessionStrategy != strategy {
+			t.Errorf("died at step %d after the session: got %s (%s), %s, %s", step, r.State, r.Reason, r.Outcome.SessionStrategy, r.Outcome.InputBudget)
 		}
 	}
 }

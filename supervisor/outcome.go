@@ -44,6 +44,9 @@ func counted(s transport.Stats) map[string]int64 {
 			out[name] = n
 		}
 	}
+	if s.CloseFailed {
+		out["session_close_failed"] = 1
+	}
 	if len(out) == 0 {
 		return nil
 	}

@@ -118,38 +118,6 @@ func (d *Daemon) agentEnvironment(e *execution) []string {
 		"GREATMINDS_RUN_ID="+string(e.run.ID), "GREATMINDS_RUN_TOKEN="+string(e.token))
 }
 
-func (d *Daemon) sessionOptions(e *execution) transport.Options {
-	return transport.Options{Stdin: e.ownEnds[0], Stdout: e.ownEnds[1], Stderr: e.ownEnds[2], Ended: e.child.Ended(),
-		ClientName: "greatminds", ClientVersion: d.o.Version, Cwd: e.workspace, AuthMethod: text(e.agent.AuthMethod),
-		Model: text(e.binding.Model), Mode: text(e.binding.Mode), Reasoning: text(e.binding.Reasoning),
-		RequiredCapabilities: e.agent.RequiredCapabilities, LoadSession: d.savedSession(e),
-		Handler: handler{d, e}, Observe: func(s transport.Stage) { d.observe(e, s) }, Now: d.o.Now}
-}
-
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
-// savedSession finds the session of an earlier run of the same task with the same agent,
-// binding and workspace. E-248, E-250.
-func (d *Daemon) savedSession(e *execution) string {
-	if e.binding.Session != contract.SessionResume {
-		return ""
-	}
-	history := d.store.View().RunsOfTask(e.run.TaskID)
-	for i := len(history) - 1; i >= 0; i-- {
-		r := history[i]
-		if r.ID != e.run.ID && r.SessionID != nil && r.AgentSHA256 == e.run.AgentSHA256 &&
-			r.BindingSHA256 == e.run.BindingSHA256 && r.Workspace == e.workspace {
-			return *r.SessionID
-		}
-	}
-	return ""
-}
-
 // recordSession makes the run running, with what the handshake agreed on.
 func (d *Daemon) recordSession(ctx context.Context, e *execution) error {
 	n := e.session.Negotiated()
@@ -165,7 +133,7 @@ func (d *Daemon) recordSession(ctx context.Context, e *execution) error {
 		}
 		at := epoch(tx.Now())
 		protocol, err := json.Marshal(map[string]any{"version": 1, "negotiated": map[string]any{"at": at, "data": map[string]any{
-			"phase": "initialize", "protocol_version": n.ProtocolVersion, "capabilities": n.Capabilities,
+			"phase": "initialize", "protocol_version": n.ProtocolVersion, "capabilities": n.Capabilities, "optional_capabilities": optional(n),
 			"agent": map[string]any{"name": n.AgentName, "version": n.AgentVersion}}}})
 		if err != nil {
 			return err
@@ -184,6 +152,14 @@ func (d *Daemon) recordSession(ctx context.Context, e *execution) error {
 		}
 		return tx.Stage(e.run.ID, "session_ready", offset)
 	})
+}
+
+// optional says which of the manifest's optional capabilities the agent offers; never null.
+func optional(n transport.Negotiated) map[string]bool {
+	if n.Optional == nil {
+		return map[string]bool{}
+	}
+	return n.Optional
 }
 
 // reserveInput debits the prompt's bytes before it is sent; the debit stands when the send's

@@ -80,6 +80,9 @@ func (d *Daemon) compileContext(ctx context.Context, e *execution) (ending, bool
 	if err := d.stage(ctx, e, "context_ready"); err != nil {
 		return storeFailed(err), false
 	}
+	if end, ok := d.findSession(e); !ok {
+		return end, false
+	}
 	return d.preflight(e)
 }
 
