@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,6 +36,9 @@ type bench struct {
 	log     io.Writer // requests to the stand-in; nil for none
 	now     func() time.Time
 
+	pipeline  bool       // whether to run the demo's whole story
+	scenarios []scenario // to put each agent through
+
 	folder string   // of this run, temporary
 	cli    string   // the built greatminds
 	golang []string // variables that say where Go keeps its caches
@@ -61,7 +65,11 @@ func (b *bench) run(ctx context.Context, agents []recipe) (rows []row, err error
 		if one.Error != "" {
 			fmt.Fprintf(b.out, "FAILED %s: %s\n", r.name, one.Error)
 		}
-		kept = kept || one.Kept != ""
+		if one.keeps() {
+			kept = true
+		} else if err := os.RemoveAll(filepath.Join(b.folder, r.name)); err != nil {
+			return nil, err
+		}
 		rows = append(rows, one)
 	}
 	return rows, nil
@@ -95,46 +103,79 @@ func (b *bench) build(ctx context.Context) error {
 	return nil
 }
 
-// try takes one agent from its install to its row. Its folder stays when it failed by itself.
+// try takes one agent from its install to its row. The folders of what failed by itself stay.
 func (b *bench) try(ctx context.Context, r recipe) row {
 	out := newRow(r)
 	out.Lacks = r.lacks(valueOf(b.environ, "PATH"))
-	folder := filepath.Join(b.folder, r.name)
-	err := b.measure(ctx, r, folder, &out)
-	_, statErr := os.Stat(folder)
-	switch {
-	case ctx.Err() != nil:
-		err = errors.Join(fmt.Errorf("interrupted: %w", context.Cause(ctx)), os.RemoveAll(folder))
-	case err == nil:
-		err = os.RemoveAll(folder)
-	case statErr == nil:
-		out.Kept = folder
-	}
-	if err != nil {
+	if err := b.measure(ctx, r, &out); err != nil {
 		out.Error = err.Error()
 	}
 	return out
 }
 
-// measure installs the agent and has it play its part, each with its time.
-func (b *bench) measure(ctx context.Context, r recipe, folder string, out *row) error {
+// measure installs the agent and has it play all that is asked for, each with its time.
+func (b *bench) measure(ctx context.Context, r recipe, out *row) error {
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return interrupted(ctx)
 	}
 	began := b.now()
 	p, err := b.prepare(ctx, r)
-	installed := b.now()
-	out.InstallSeconds = installed.Sub(began).Seconds()
+	out.InstallSeconds = b.now().Sub(began).Seconds()
 	if err != nil {
 		return err
 	}
-	err = b.withModel(ctx, r, p, folder, out)
-	out.Seconds = b.now().Sub(installed).Seconds()
-	return errors.Join(err, out.missing())
+	var faults []error
+	if b.pipeline {
+		began := b.now()
+		out.Kept, err = b.in(ctx, r, p, pipeline, func(l launched) error { return b.story(ctx, r, l, out) })
+		out.Seconds, out.Pipeline = b.now().Sub(began).Seconds(), merged
+		if err != nil {
+			out.Pipeline = failed
+		}
+		faults = append(faults, err)
+	}
+	for _, sc := range b.scenarios {
+		c := b.cell(ctx, r, p, sc, out)
+		if c.Error != "" {
+			faults = append(faults, fmt.Errorf("%s: %s", sc.name, c.Error))
+		}
+		out.Cells = append(out.Cells, c)
+	}
+	return errors.Join(faults...)
 }
 
-// withModel runs the story beside a stand-in of its own, so that its requests are this agent's.
-func (b *bench) withModel(ctx context.Context, r recipe, p place, folder string, out *row) (err error) {
+func interrupted(ctx context.Context) error {
+	return fmt.Errorf("interrupted: %w", context.Cause(ctx))
+}
+
+// launched is an agent that is ready to be started, beside its model.
+type launched struct {
+	argv []string
+	env  map[string]string
+	// pass are the names of env.
+	pass   []string
+	folder string // of this launch alone
+	model  *model.Server
+}
+
+// in does something in a new folder, beside a stand-in of its own, so that the requests are this
+// launch's. The folder is kept, and named, when that failed by itself.
+func (b *bench) in(ctx context.Context, r recipe, p place, what string, do func(launched) error) (kept string, err error) {
+	if ctx.Err() != nil {
+		return "", interrupted(ctx)
+	}
+	folder := filepath.Join(b.folder, r.name, what)
+	err = b.withModel(ctx, r, p, folder, do)
+	if ctx.Err() != nil {
+		return "", errors.Join(interrupted(ctx), os.RemoveAll(folder))
+	}
+	if err == nil {
+		return "", os.RemoveAll(folder)
+	}
+	return folder, err
+}
+
+func (b *bench) withModel(ctx context.Context, r recipe, p place, folder string, do func(launched) error) (err error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
@@ -155,40 +196,73 @@ func (b *bench) withModel(ctx context.Context, r recipe, p place, folder string,
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 		defer cancel()
 		err = errors.Join(err, server.Close(end))
-		out.ModelRequests, out.AssignedRequests = server.Requests(), server.Assigned()
 	}()
 	p.home, p.model, p.path = filepath.Join(folder, "home"), server.URL(), valueOf(b.environ, "PATH")
-	argv, env, err := r.launch(p)
-	if err != nil {
+	l := launched{folder: folder, model: server}
+	if l.argv, l.env, err = r.launch(p); err != nil {
 		return err
 	}
-	return b.story(ctx, r, argv, env, folder, out)
+	l.pass = slices.Sorted(maps.Keys(l.env))
+	return do(l)
+}
+
+// operator is the person beside a launched agent. The daemon has its variables, to pass them on.
+func (b *bench) operator(l launched) operator {
+	o := operator{cli: b.cli, environ: slices.Clone(b.golang)}
+	for _, name := range l.pass {
+		o.environ = append(o.environ, name+"="+l.env[name])
+	}
+	return o
 }
 
 // story runs the demo with the agent, answers its questions, and looks at what it left.
-func (b *bench) story(ctx context.Context, r recipe, argv []string, env map[string]string, folder string, out *row) error {
-	o := operator{cli: b.cli, environ: slices.Clone(b.golang)}
-	var pass []string
-	for name, value := range env {
-		o.environ = append(o.environ, name+"="+value)
-		pass = append(pass, name)
-	}
-	err := demo.Run(ctx, demo.Options{CLI: []string{b.cli}, Agent: argv, Auth: r.auth, Mode: r.mode, Pass: pass, Keep: true, Brief: true, Folder: folder,
-		Out: b.out, Now: b.now, Environ: o.environ, Getenv: func(name string) string { return valueOf(o.environ, name) }, Limit: storyLimit,
-		Question: func(ctx context.Context, project, id string) error {
+func (b *bench) story(ctx context.Context, r recipe, l launched, out *row) error {
+	o := b.operator(l)
+	err := demo.Run(ctx, demo.Options{CLI: []string{b.cli}, Agent: l.argv, Auth: r.auth, Mode: r.mode, Pass: l.pass, Keep: true, Brief: true,
+		Folder: l.folder, Out: b.out, Now: b.now, Environ: o.environ, Getenv: func(name string) string { return valueOf(o.environ, name) },
+		Limit: storyLimit, Question: func(ctx context.Context, project, id string) error {
 			o.project = project
-			p, err := o.answer(ctx, id)
+			p, err := o.answer(ctx, id, "allow_once")
 			if p != nil {
 				out.Permissions = append(out.Permissions, *p)
 			}
 			return err
 		}})
-	projects, globErr := filepath.Glob(filepath.Join(folder, "greatminds-demo-*", "greeter"))
+	out.ModelRequests, out.AssignedRequests = l.model.Requests(), l.model.Assigned()
+	projects, globErr := filepath.Glob(filepath.Join(l.folder, "greatminds-demo-*", "greeter"))
 	if globErr != nil || len(projects) != 1 {
-		return errors.Join(err, globErr, fmt.Errorf("the demo left %d projects in %s, want 1", len(projects), folder))
+		return errors.Join(err, globErr, fmt.Errorf("the demo left %d projects in %s, want 1", len(projects), l.folder))
 	}
 	o.project = projects[0]
-	return errors.Join(err, o.inspect(context.WithoutCancel(ctx), err == nil, out))
+	err = errors.Join(err, o.inspect(context.WithoutCancel(ctx), err == nil, out))
+	if left := processes("", l.folder); len(left) > 0 {
+		err = errors.Join(err, fmt.Errorf("left are %s", names(left)))
+	}
+	return errors.Join(err, out.missing())
+}
+
+// cell puts the agent through one scenario and compares what was seen with what is expected.
+func (b *bench) cell(ctx context.Context, r recipe, p place, sc scenario, out *row) cell {
+	fmt.Fprintf(b.out, "-- %s %s\n", r.name, sc.name)
+	want, why := expected(r, sc)
+	c := cell{Scenario: sc.name, Expected: want, Why: why, Seen: facts{}, Permissions: []permission{}}
+	began := b.now()
+	var err error
+	c.Kept, err = b.in(ctx, r, p, sc.name, func(l launched) error {
+		s, err := b.play(ctx, r, sc, l)
+		c.Seen, c.Permissions = s.seen, s.permissions
+		out.heard(s.info)
+		if diff := want.differs(s.seen); err == nil && diff != "" {
+			err = errors.New(diff)
+		}
+		return err
+	})
+	c.Seconds = b.now().Sub(began).Seconds()
+	if err != nil {
+		c.Error = err.Error()
+	}
+	fmt.Fprintf(b.out, "   %.1f s: %s %s\n", c.Seconds, c.Seen, c.Error)
+	return c
 }
 
 func valueOf(environ []string, name string) string {

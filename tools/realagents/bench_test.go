@@ -37,7 +37,7 @@ func whole(t *testing.T, behaviour string, out io.Writer) *bench {
 	})
 	b, _ := withNPM(t, behaviour)
 	t.Setenv("TMPDIR", temp)
-	b.source, b.out, b.now = ".", out, time.Now
+	b.source, b.out, b.now, b.pipeline = ".", out, time.Now, true
 	if b.source, err = filepath.Abs("."); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestOnlyAnAgentWithAllItsEvidenceCounts(t *testing.T) {
 		t.Errorf("the polite agent's folder is still there: %v", err)
 	}
 	for _, r := range rows[1:] {
-		if r.Kept != filepath.Join(b.folder, r.Agent) || !strings.Contains(out.String(), "FAILED "+r.Agent) {
+		if r.Kept != filepath.Join(b.folder, r.Agent, pipeline) || !strings.Contains(out.String(), "FAILED "+r.Agent) {
 			t.Errorf("%s: kept %q", r.Agent, r.Kept)
 		}
 		for _, pattern := range []string{"model.ndjson", "greatminds-demo-*/coordd.log", "greatminds-demo-*/greeter/.git"} {

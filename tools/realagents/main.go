@@ -23,6 +23,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -54,6 +55,8 @@ Flags:
 // options are the command line.
 type options struct {
 	agents              []recipe
+	pipeline            bool
+	scenarios           []scenario
 	cache               string
 	log, json, markdown string
 }
@@ -85,6 +88,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 		set.PrintDefaults()
 	}
 	lightest := set.Bool("lightest", false, "run only the agent that is quickest to install and to run")
+	only := set.String("scenarios", "", "run only these `scenarios`, separated by commas; empty for all, with --lightest for "+pipeline)
 	set.StringVar(&o.cache, "cache", "", "`folder` for installed agents; empty for one in the user's cache")
 	set.StringVar(&o.log, "log", "", "write every request to the model stand-in, and its answer, to this `file`, one JSON document a line")
 	set.StringVar(&o.json, "json", "", "write the table as JSON to this `file`")
@@ -93,7 +97,13 @@ func parse(args []string, usage io.Writer) (options, error) {
 		return o, err
 	}
 	var err error
-	if o.agents, err = choose(set.Args(), *lightest); err != nil {
+	if o.agents, err = chooseAgents(set.Args(), *lightest); err != nil {
+		return o, err
+	}
+	if *lightest && *only == "" {
+		*only = pipeline
+	}
+	if err := o.chooseScenarios(*only); err != nil {
 		return o, err
 	}
 	if o.cache == "" {
@@ -107,7 +117,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	return o, err
 }
 
-func choose(names []string, lightest bool) ([]recipe, error) {
+func chooseAgents(names []string, lightest bool) ([]recipe, error) {
 	switch {
 	case lightest && len(names) > 0:
 		return nil, fmt.Errorf("--lightest chooses the agent itself; leave out %s", strings.Join(names, " "))
@@ -127,13 +137,36 @@ func choose(names []string, lightest bool) ([]recipe, error) {
 	return out, nil
 }
 
+// chooseScenarios takes a list of names, empty for all.
+func (o *options) chooseScenarios(list string) error {
+	if list == "" {
+		o.pipeline, o.scenarios = true, scenarios
+		return nil
+	}
+	known := []string{pipeline}
+	for _, sc := range scenarios {
+		known = append(known, sc.name)
+	}
+	for _, name := range strings.Split(list, ",") {
+		switch i := slices.Index(known, name); {
+		case i < 0:
+			return fmt.Errorf("no scenario named %q; known are %s", name, strings.Join(known, ", "))
+		case i == 0:
+			o.pipeline = true
+		default:
+			o.scenarios = append(o.scenarios, scenarios[i-1])
+		}
+	}
+	return nil
+}
+
 // bench runs the agents asked for and prints the table. The status is 1 when one of them failed.
 func (o options) bench(ctx context.Context) (status int, err error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return 1, err
 	}
-	b := &bench{cache: o.cache, source: dir, environ: os.Environ(), out: os.Stderr, now: time.Now}
+	b := &bench{cache: o.cache, pipeline: o.pipeline, scenarios: o.scenarios, source: dir, environ: os.Environ(), out: os.Stderr, now: time.Now}
 	if o.log != "" {
 		// What it holds is for the one who asked for it: an agent's whole prompts.
 		log, openErr := os.OpenFile(o.log, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)

@@ -43,9 +43,15 @@ type status struct {
 	} `json:"runs"`
 }
 
-// shown is what `run show` prints of one run; the status has it of the newest ones only.
+// shown is what is read of `run show`; the status has it of the newest runs only.
 type shown struct {
 	Run struct {
+		State   string `json:"state"`
+		Reason  string `json:"reason"`
+		Outcome struct {
+			StopReason *string `json:"stop_reason"`
+			Strategy   string  `json:"session_strategy"`
+		} `json:"outcome"`
 		Protocol struct {
 			Negotiated struct {
 				Data struct {
@@ -54,6 +60,12 @@ type shown struct {
 			} `json:"negotiated"`
 		} `json:"protocol"`
 	} `json:"run"`
+}
+
+// agent is what the agent called itself on the wire, empty where it said nothing.
+func (r shown) agent() string {
+	a := r.Run.Protocol.Negotiated.Data.Agent
+	return strings.TrimSpace(a.Name + " " + a.Version)
 }
 
 // command runs one command and returns what it printed. code is its exit status, also beside an
@@ -81,9 +93,9 @@ func (o operator) read(ctx context.Context, into any, args ...string) error {
 	return nil
 }
 
-// answer looks at a waiting question as a person does, and allows it this once. It returns what
-// it saw, also beside an error; nil when the question could not be read.
-func (o operator) answer(ctx context.Context, id string) (*permission, error) {
+// answer looks at a waiting question as a person does, and answers it with the first option of
+// the kind. It returns what it saw, also beside an error; nil when the question could not be read.
+func (o operator) answer(ctx context.Context, id, kind string) (*permission, error) {
 	var q question
 	var s status
 	if err := errors.Join(o.read(ctx, &q, "run", "permission", id), o.read(ctx, &s, "run", "status")); err != nil {
@@ -91,7 +103,7 @@ func (o operator) answer(ctx context.Context, id string) (*permission, error) {
 	}
 	p := &permission{Role: s.Runs[q.RunID].Role, Tool: q.Tool.Kind, Options: q.Options}
 	var err error
-	if p.Chosen, err = allowOnce(q.Options); err != nil {
+	if p.Chosen, err = pick(q.Options, kind); err != nil {
 		return p, fmt.Errorf("permission request %s: %w", id, err)
 	}
 	_, code, err := o.command(ctx, o.cli, "run", "permission", id, "--option", p.Chosen)
@@ -99,11 +111,11 @@ func (o operator) answer(ctx context.Context, id string) (*permission, error) {
 	return p, err
 }
 
-// allowOnce picks by kind: the ids are each agent's own, and an answer that lasts is not given.
-func allowOnce(options []option) (string, error) {
-	i := slices.IndexFunc(options, func(o option) bool { return o.Kind == "allow_once" })
+// pick goes by kind: the ids are each agent's own, and an answer that lasts is not given.
+func pick(options []option, kind string) (string, error) {
+	i := slices.IndexFunc(options, func(o option) bool { return o.Kind == kind })
 	if i < 0 {
-		return "", fmt.Errorf("no option of kind allow_once among %v", options)
+		return "", fmt.Errorf("no option of kind %s among %v", kind, options)
 	}
 	return options[i].ID, nil
 }
@@ -120,13 +132,8 @@ func (o operator) inspect(ctx context.Context, merged bool, out *row) error {
 		if err := o.read(ctx, &r, "run", "show", id); err != nil {
 			return err
 		}
-		a := r.Run.Protocol.Negotiated.Data.Agent
-		text := strings.TrimSpace(a.Name + " " + a.Version)
-		if text != "" && !slices.Contains(out.AgentInfo, text) {
-			out.AgentInfo = append(out.AgentInfo, text)
-		}
+		out.heard(r.agent())
 	}
-	slices.Sort(out.AgentInfo)
 	if !merged {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -12,7 +13,11 @@ type row struct {
 	Agent    string   `json:"agent"`
 	Packages []string `json:"packages"`
 	// AgentInfo is what the agent called itself on the wire, with its version.
-	AgentInfo   []string     `json:"agent_info"`
+	AgentInfo []string `json:"agent_info"`
+	// Mode is the session mode that the binding sets; empty for the agent's own.
+	Mode string `json:"mode"`
+	// Pipeline is merged, failed or not run.
+	Pipeline    string       `json:"pipeline"`
 	Permissions []permission `json:"permissions"`
 	// Merge is the merge commit, File the file in it that the agent wrote with its own tool, and
 	// Changed all that the merge changed.
@@ -30,8 +35,36 @@ type row struct {
 	// Lacks names a program that the agent would make use of and that is not here.
 	Lacks string `json:"lacks,omitempty"`
 	Error string `json:"error,omitempty"`
-	// Kept is the folder of an agent that failed.
+	// Kept is the folder of a pipeline that failed.
 	Kept string `json:"kept,omitempty"`
+	// Cells are the scenarios of one turn.
+	Cells []cell `json:"cells"`
+}
+
+// cell is what was expected and seen of one agent in one scenario.
+type cell struct {
+	Scenario string `json:"scenario"`
+	Expected facts  `json:"expected"`
+	// Why says why this agent is expected to differ from the others; empty where it is not.
+	Why         string       `json:"why,omitempty"`
+	Seen        facts        `json:"seen"`
+	Permissions []permission `json:"permissions"`
+	Seconds     float64      `json:"seconds"`
+	Error       string       `json:"error,omitempty"`
+	Kept        string       `json:"kept,omitempty"`
+}
+
+// keeps says whether a folder of the agent is kept.
+func (r row) keeps() bool {
+	return r.Kept != "" || slices.ContainsFunc(r.Cells, func(c cell) bool { return c.Kept != "" })
+}
+
+// heard adds a name that the agent gave itself on the wire.
+func (r *row) heard(name string) {
+	if name != "" && !slices.Contains(r.AgentInfo, name) {
+		r.AgentInfo = append(r.AgentInfo, name)
+		slices.Sort(r.AgentInfo)
+	}
 }
 
 // permission is one question of the agent and how the operator's command answered it.
@@ -44,8 +77,15 @@ type permission struct {
 	Status *int `json:"exit_status"`
 }
 
+// What a row says of its pipeline.
+const (
+	merged = "merged"
+	failed = "failed"
+	notRun = "not run"
+)
+
 func newRow(r recipe) row {
-	return row{Agent: r.name, Packages: r.packages, Note: r.note, Silent: r.silent, AgentInfo: []string{}, Permissions: []permission{}, Changed: []string{}}
+	return row{Agent: r.name, Packages: r.packages, Mode: r.mode, Pipeline: notRun, Note: r.note, Silent: r.silent, AgentInfo: []string{}, Permissions: []permission{}, Changed: []string{}, Cells: []cell{}}
 }
 
 // missing says all that an agent still owes, as one error; nil when it did its part.
@@ -77,40 +117,6 @@ func jsonTable(rows []row) string {
 		panic("realagents: plain rows do not encode: " + err.Error())
 	}
 	return string(b) + "\n"
-}
-
-func markdownTable(rows []row) string {
-	var b strings.Builder
-	b.WriteString("| agent | package | agentInfo on the wire | permission: role, tool kind: option id (kind) …, answer, exit status of `run permission` | " +
-		"merge commit | agent's file in it | model requests (with the assignment) | install s | run s | result |\n" +
-		"| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
-	for _, r := range rows {
-		asked := make([]string, 0, len(r.Permissions))
-		for _, p := range r.Permissions {
-			asked = append(asked, p.String())
-		}
-		result := "merged"
-		if r.Error != "" {
-			result = "FAILED: " + r.Error
-		}
-		if r.Kept != "" {
-			result += "; kept in " + r.Kept
-		}
-		if r.Lacks != "" {
-			result += "; lacks " + r.Lacks
-		}
-		if r.Note != "" {
-			result += "; " + r.Note
-		}
-		cells := []string{r.Agent, strings.Join(r.Packages, " "), strings.Join(r.AgentInfo, ", "), strings.Join(asked, "<br>"),
-			fmt.Sprintf("%.12s", r.Merge), r.File, fmt.Sprintf("%d (%d)", r.ModelRequests, r.AssignedRequests),
-			fmt.Sprintf("%.1f", r.InstallSeconds), fmt.Sprintf("%.1f", r.Seconds), result}
-		for i, cell := range cells {
-			cells[i] = strings.NewReplacer("\n", "; ", "|", "\\|").Replace(cell)
-		}
-		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
-	}
-	return b.String()
 }
 
 // String is the question and its answer on one line.

@@ -11,23 +11,29 @@ import (
 
 func exit(n int) *int { return &n }
 
-// merged is a row of an agent that did its part.
-func merged() row {
+// mergedRow is a row of an agent that did its part.
+func mergedRow() row {
 	return row{
-		Agent: "sample", Packages: []string{"sample@1.2.3"}, AgentInfo: []string{"sample-agent 1.2.3"},
+		Agent: "sample", Pipeline: merged, Mode: "ask", Packages: []string{"sample@1.2.3"}, AgentInfo: []string{"sample-agent 1.2.3"},
 		Permissions: []permission{
 			{Role: "DEVELOPER", Tool: "edit", Options: []option{{"yes", "allow_once"}, {"ever", "allow_always"}}, Chosen: "yes", Status: exit(0)},
 			{Role: "TESTER", Tool: "execute", Options: []option{{"a|b", "allow_once"}}, Chosen: "a|b", Status: exit(0)},
 		},
 		Merge: "0123456789abcdef0123456789abcdef01234567", File: "AGENT.txt", Changed: []string{"AGENT.txt", "greeter.go"},
-		ModelRequests: 7, AssignedRequests: 6, InstallSeconds: 1.25, Seconds: 12.34, Note: "a note",
+		ModelRequests: 7, AssignedRequests: 6, InstallSeconds: 1.25, Seconds: 12.34, Note: "a note", Lacks: "bwrap (get it)",
+		Cells: []cell{
+			{Scenario: "text", Expected: scenarios[0].want, Seen: scenarios[0].want, Permissions: []permission{}, Seconds: 1.25},
+			{Scenario: "rejected", Expected: facts{"run": "cancelled agent_cancelled", "task": "stays"}, Why: "a rejection cancels its turn",
+				Seen: facts{"run": "failed timeout", "task": "stays"}, Permissions: []permission{{Tool: "edit", Chosen: "no<b>"}},
+				Seconds: 3, Error: `run: "failed timeout", want "cancelled agent_cancelled"`, Kept: "/tmp/kept"},
+		},
 	}
 }
 
 func TestTheTablesShowEachRow(t *testing.T) {
 	lost := newRow(recipe{name: "lost", packages: []string{"lost@0.0.1"}})
 	lost.Error = "npm install\nended with status 1"
-	rows := []row{merged(), lost}
+	rows := []row{mergedRow(), lost}
 	for file, got := range map[string]string{"testdata/table.md": markdownTable(rows), "testdata/table.json": jsonTable(rows)} {
 		want, err := os.ReadFile(file)
 		if err != nil {
@@ -47,7 +53,7 @@ func TestTheTablesShowEachRow(t *testing.T) {
 }
 
 func TestARowCountsOnlyWithAllItsEvidence(t *testing.T) {
-	if err := merged().missing(); err != nil {
+	if err := mergedRow().missing(); err != nil {
 		t.Errorf("a whole row: %v", err)
 	}
 	for _, c := range []struct {
@@ -66,7 +72,7 @@ func TestARowCountsOnlyWithAllItsEvidence(t *testing.T) {
 		{"nothing", func(r *row) { *r = row{} }, "the model stand-in saw no request\nthe agent did not say its name on the wire\n" +
 			"the agent asked for no permission\nthere is no merge with the agent's file"},
 	} {
-		r := merged()
+		r := mergedRow()
 		c.take(&r)
 		if err := r.missing(); err == nil || err.Error() != c.want {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
@@ -86,7 +92,7 @@ func TestAnAnswerIsPickedByKind(t *testing.T) {
 		{"only lasting ones", []option{{"always", "allow_always"}, {"no", "reject_once"}}, ""},
 		{"none", nil, ""},
 	} {
-		got, err := allowOnce(c.options)
+		got, err := pick(c.options, "allow_once")
 		if got != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("%s: picks %q, %v; want %q", c.name, got, err, c.want)
 		}

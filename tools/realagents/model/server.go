@@ -104,7 +104,7 @@ func (s *Server) Assigned() int64 { return s.assigned.Load() }
 // Hanging is closed when the first request of the part [HangOnce] waits.
 func (s *Server) Hanging() <-chan struct{} { return s.hanging }
 
-// Model is the model's name in the last assigned request, as its body has it; empty where it has none.
+// Model is the model's name in the last assigned request.
 func (s *Server) Model() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,7 +177,7 @@ func (s *Server) answer(e *Entry, body []byte) *reply {
 	a.number = e.N
 	e.Assigned = a.assigned
 	if a.assigned {
-		n := s.count(a.part, text(request["model"]), c.offered())
+		n := s.count(a.part, modelOf(e.Path, request), c.offered())
 		if status := a.part.failure(n); status != 0 {
 			return plain(status, errorBody(e.Path, status))
 		}
@@ -190,6 +190,16 @@ func (s *Server) answer(e *Entry, body []byte) *reply {
 	out := &reply{status: http.StatusOK, streaming: request["stream"] == true || strings.Contains(e.Path, "stream")}
 	d.write(out, a)
 	return out
+}
+
+// modelOf is the model's name in a request: in its body, or in its path.
+func modelOf(path string, request map[string]any) string {
+	if name := text(request["model"]); name != "" {
+		return name
+	}
+	_, name, _ := strings.Cut(path, "/models/")
+	name, _, _ = strings.Cut(name, ":")
+	return name
 }
 
 // count notes an assigned request, and returns how many of its part there were.
