@@ -136,7 +136,7 @@ func (s MCPServer) object() object {
 }
 
 func (b Binding) object() object {
-	return object{
+	o := object{
 		{"id", b.ID},
 		{"role", string(b.Role)},
 		{"agent", b.Agent},
@@ -159,6 +159,11 @@ func (b Binding) object() object {
 		{"retry_initial_seconds", b.RetryInitialSeconds},
 		{"retry_max_seconds", b.RetryMaxSeconds},
 	}
+	// What only we have enters when it is set, so that all other bindings keep the original's fingerprint.
+	if b.IdleTimeoutSeconds != nil {
+		o = append(o, member{"idle_timeout_seconds", *b.IdleTimeoutSeconds})
+	}
+	return o
 }
 
 func (k Command) object() object {

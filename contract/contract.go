@@ -105,6 +105,9 @@ type Binding struct {
 	MaxRunning int
 	// TimeoutSeconds bounds each prompt turn of its runs, in seconds.
 	TimeoutSeconds int
+	// IdleTimeoutSeconds bounds how long an agent may say nothing during a prompt turn, in seconds;
+	// nil for no limit. It is below TimeoutSeconds. Ours alone: it enters the fingerprint only when set.
+	IdleTimeoutSeconds *int
 	// MaxPromptBytes bounds one prompt, MaxSessionInputBytes all prompts of a session, in bytes.
 	MaxPromptBytes, MaxSessionInputBytes int
 	// MaxReportedSessionCost ends a session whose reported cost passes it; nil for no limit.

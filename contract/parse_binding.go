@@ -10,7 +10,7 @@ import (
 func (r *contractReader) bindings(n *yamldoc.Node, path string) {
 	r.entries(n, path, checkName, func(id string, n *yamldoc.Node, path string) {
 		b := newBinding(id)
-		var cost, currency *yamldoc.Node
+		var cost, currency, idle *yamldoc.Node
 		var code string
 		r.object(n, path,
 			field{"role", true, func(n *yamldoc.Node, path string) {
@@ -31,6 +31,10 @@ func (r *contractReader) bindings(n *yamldoc.Node, path string) {
 			field{"account", false, r.checked(&b.Account, checkName)},
 			field{"max_running", false, r.count(&b.MaxRunning, 1, maxCount)},
 			field{"timeout_seconds", false, r.count(&b.TimeoutSeconds, 1, maxSeconds)},
+			field{"idle_timeout_seconds", false, func(n *yamldoc.Node, path string) {
+				idle, b.IdleTimeoutSeconds = n, new(int)
+				r.count(b.IdleTimeoutSeconds, 1, maxSeconds)(n, path)
+			}},
 			field{"max_prompt_bytes", false, r.count(&b.MaxPromptBytes, 1, maxCount)},
 			field{"max_session_input_bytes", false, r.count(&b.MaxSessionInputBytes, 1, maxCount)},
 			field{"max_reported_session_cost", false, func(n *yamldoc.Node, path string) {
@@ -48,6 +52,7 @@ func (r *contractReader) bindings(n *yamldoc.Node, path string) {
 			field{"retry_max_seconds", false, r.count(&b.RetryMaxSeconds, 1, maxSeconds)},
 		)
 		r.pair(cost, currency, path)
+		r.idle(idle, b, path)
 		r.c.Bindings = append(r.c.Bindings, b)
 	})
 }
@@ -65,6 +70,16 @@ func (r *reader) pair(cost, currency *yamldoc.Node, path string) {
 		r.faults.Add(cost, "add reported_cost_currency, such as USD", "%s.max_reported_session_cost has no currency", path)
 	case cost == nil && currency != nil:
 		r.faults.Add(currency, "add max_reported_session_cost", "%s.reported_cost_currency has no cost", path)
+	}
+}
+
+// idle refuses an idle limit that can never be reached: the prompt's own time is over before, and
+// whoever has set it relies on something that would not happen.
+func (r *reader) idle(n *yamldoc.Node, b Binding, path string) {
+	if n != nil && *b.IdleTimeoutSeconds >= b.TimeoutSeconds {
+		r.faults.Add(n, "write less than that, or raise timeout_seconds",
+			"%s.idle_timeout_seconds %d is not below its timeout_seconds %d, so that it would never end a turn",
+			path, *b.IdleTimeoutSeconds, b.TimeoutSeconds)
 	}
 }
 
