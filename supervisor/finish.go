@@ -262,6 +262,10 @@ func endState(tx *runstore.Tx, run *runstore.Run, end ending, out *runstore.Outc
 		// An outcome of plain values always encodes; without it the event only says less.
 		_ = json.Unmarshal(raw, &details)
 	}
+	// The outcome's own encoding is the store's; this one leaves out the members that are ours alone.
+	for name, value := range out.Extra {
+		details[name] = value
+	}
 	if err := tx.Transition(run.ID, runstore.NewID(), to, end.reason, map[string]any{"details": details}); err != nil {
 		return err
 	}
