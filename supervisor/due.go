@@ -47,6 +47,7 @@ func (d *Daemon) startCommands(ctx context.Context) (next time.Time) {
 			continue
 		}
 		d.inTurn(key, func() {
+			defer d.atCommand(c.RunID)()
 			err := d.commands.Execute(ctx, c.ID)
 			d.tried(ctx, key, err)
 			if err != nil {

@@ -128,6 +128,8 @@ func (e *execution) turnEnded(ctx context.Context, turn transport.Turn, err erro
 		return ending{runstore.WaitingInput, permissionRequired, err}
 	}
 	switch {
+	case errors.Is(err, errIdle):
+		return e.idled(err)
 	case err != nil:
 		return e.sessionFailed(err)
 	case e.unrecorded.Load() != nil:

@@ -58,11 +58,12 @@ type execution struct {
 	unanswered atomic.Bool           // a question was left: nobody answered in time, or the daemon stops
 	unrecorded atomic.Pointer[error] // the first observation that the store did not take
 	activity   chan struct{}         // the agent said something; holds one notice
+	silence    silence               // how long it says nothing
 
 	mu         sync.Mutex
 	promptEnds time.Time
 	asking     int           // questions that a handler is at
-	silence    chan struct{} // closed when the last of them has ended
+	heard      chan struct{} // closed when the last of them has ended
 }
 
 // ask notes that a handler is at a question until done is called.
@@ -70,14 +71,16 @@ func (e *execution) ask() (done func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.asking == 0 {
-		e.silence = make(chan struct{})
+		e.heard = make(chan struct{})
 	}
 	e.asking++
+	answered := e.silence.wait()
 	return func() {
+		answered()
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if e.asking--; e.asking == 0 {
-			close(e.silence)
+			close(e.heard)
 		}
 	}
 }
@@ -86,10 +89,10 @@ func (e *execution) ask() (done func()) {
 // of a turn, and each still has to say what became of its question; what it does then is bounded.
 func (e *execution) hearAll() {
 	e.mu.Lock()
-	asking, silence := e.asking, e.silence
+	asking, heard := e.asking, e.heard
 	e.mu.Unlock()
 	if asking > 0 {
-		<-silence
+		<-heard
 	}
 }
 
@@ -105,6 +108,7 @@ type outcome struct {
 	errorCode       *int
 	authMethod      *string
 	inputBudget     map[string]any
+	idle            map[string]any
 	what            string
 }
 

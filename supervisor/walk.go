@@ -130,7 +130,7 @@ func (d *Daemon) promptTurn(ctx context.Context, e *execution) ending {
 	if deadline, ok := prompt.Deadline(); ok {
 		e.setPromptEnds(deadline)
 	}
-	turn, err := d.sampled(ctx, e, func() (transport.Turn, error) { return e.session.Prompt(prompt, e.prompt) })
+	turn, err := d.sampled(ctx, e, func() (transport.Turn, error) { return e.send(prompt) })
 	return e.turnEnded(ctx, turn, err)
 }
 

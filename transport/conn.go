@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"sync"
+	"time"
 
 	acp "github.com/coder/acp-go-sdk"
 )
@@ -44,8 +45,10 @@ type conn struct {
 	turn            *turn
 	// prompted: a prompt was begun; seen, seenInPrompt: the agent said something, in a turn.
 	prompted, seen, seenInPrompt bool
-	negotiated                   Negotiated
-	offer                        Offer
+	// spoke is when it last did, by the monotonic clock.
+	spoke      time.Time
+	negotiated Negotiated
+	offer      Offer
 	// parted: session/close was sent or found impossible. closing: Close was called.
 	parted, closing bool
 	// unrecorded is the first failure to record an update.

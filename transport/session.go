@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"slices"
+	"time"
 )
 
 // Session is one ACP session over one agent process. Its methods may be called from any
@@ -61,6 +62,15 @@ func (s *Session) Stats() Stats {
 	st := s.conn.stats.snapshot()
 	_, st.StderrBytes = s.conn.errTail.bytes()
 	return st
+}
+
+// Spoke returns when the agent's last update, request or extension message came, with a monotonic
+// reading; zero when none did.
+func (s *Session) Spoke() time.Time {
+	c := s.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.spoke
 }
 
 // StderrTail returns the last 32 KiB of the agent's standard error. Not redacted, and not

@@ -124,7 +124,7 @@ func (c *conn) active(inPrompt bool) (at time.Time, prompted bool) {
 	c.mu.Lock()
 	prompted = c.prompted
 	first, firstInPrompt := !c.seen, inPrompt && !c.seenInPrompt
-	c.seen = true
+	c.seen, c.spoke = true, time.Now()
 	c.seenInPrompt = c.seenInPrompt || inPrompt
 	c.mu.Unlock()
 	c.stats.mu.Lock()
