@@ -79,11 +79,15 @@ func presetNamed(id string) (Preset, error) {
 	return Preset{}, refusal.New(refusal.CodePresetUnknown, "use one of "+strings.Join(names, ", "), "there is no preset %q", id)
 }
 
-// block is the preset as the value of `bindings`, indented by two blanks.
-func (p Preset) block(agent string) string {
+// block is the preset as the value of `bindings`, indented by two blanks. Every binding has exactly
+// four keys, and a fifth, mode, where the agent asks for permissions only in that mode.
+func (p Preset) block(agent, mode string) string {
 	var b strings.Builder
 	for _, x := range p.Bindings {
 		fmt.Fprintf(&b, "  %s:\n    role: %s\n    scheduling: %s\n    agent: '%s'\n    permission: ask\n", x.ID, x.Role, x.Scheduling, agent)
+		if mode != "" {
+			fmt.Fprintf(&b, "    mode: %s\n", scalar(mode))
+		}
 	}
 	return b.String()
 }

@@ -13,6 +13,7 @@ import (
 
 	"greatminds/contract"
 	"greatminds/internal/durable"
+	"greatminds/internal/knownagents"
 	"greatminds/internal/refusal"
 	"greatminds/internal/yamldoc"
 )
@@ -90,13 +91,14 @@ func (q PresetRequest) plan() (PresetReport, []byte, error) {
 	if err != nil {
 		return PresetReport{}, nil, err
 	}
-	if _, ok := before.Agent(q.Agent); !ok {
+	agent, ok := before.Agent(q.Agent)
+	if !ok {
 		return PresetReport{}, nil, refusal.New(refusal.CodePresetAgent, "add its manifest under agents, or name another",
 			"%s has no agent %q", path, q.Agent)
 	}
 	text := data
 	if len(before.Bindings) == 0 {
-		if text, err = insertBindings(path, data, preset.block(q.Agent)); err != nil {
+		if text, err = insertBindings(path, data, preset.block(q.Agent, askingMode(agent))); err != nil {
 			return PresetReport{}, nil, err
 		}
 	}
@@ -110,7 +112,7 @@ func (q PresetRequest) plan() (PresetReport, []byte, error) {
 	if !bytes.Equal(rest.Canonical(), before.Canonical()) {
 		return PresetReport{}, nil, unusual(path, nil)
 	}
-	if !preset.matches(after.Bindings, q.Agent, q.Schema) {
+	if !preset.matches(after.Bindings, agent, q.Schema) {
 		return PresetReport{}, nil, refusal.New(refusal.CodePresetBindings,
 			"edit the bindings in the contract, or empty them (`bindings: {}`) to start from the preset",
 			"%s has %d bindings that preset %s would replace", path, len(before.Bindings), preset.ID)
@@ -120,11 +122,24 @@ func (q PresetRequest) plan() (PresetReport, []byte, error) {
 		ExecutionSHA256: after.SHA256(), SchemaSHA256: q.Schema.SHA256, Execution: root.AppendJSON(nil)}, text, nil
 }
 
-// matches reports whether bindings are the preset's, in its order.
-func (p Preset) matches(there []contract.Binding, agent string, s *contract.Schema) bool {
-	text := "version: 1\nagents:\n  '" + agent + "': {transport: acp, argv: [x], adapter_version: x, harness_version: x}\nbindings:\n" + p.block(agent)
-	want, err := contract.Parse("the preset", []byte(text), s)
-	return err == nil && slices.EqualFunc(there, want.Bindings, func(a, b contract.Binding) bool { return a.SHA256() == b.SHA256() })
+// askingMode is the mode in which a known agent asks for permissions, empty where none has to be
+// set or where the agent is not known.
+func askingMode(a contract.Agent) string {
+	known, _, _, _ := knownagents.Match(a.Argv)
+	return known.Mode
+}
+
+// matches reports whether bindings are the preset's, in its order, with the mode in which the agent
+// asks or, as written by an older release, without.
+func (p Preset) matches(there []contract.Binding, agent contract.Agent, s *contract.Schema) bool {
+	for _, mode := range []string{askingMode(agent), ""} {
+		text := "version: 1\nagents:\n  '" + agent.ID + "': {transport: acp, argv: [x], adapter_version: x, harness_version: x}\nbindings:\n" + p.block(agent.ID, mode)
+		want, err := contract.Parse("the preset", []byte(text), s)
+		if err == nil && slices.EqualFunc(there, want.Bindings, func(a, b contract.Binding) bool { return a.SHA256() == b.SHA256() }) {
+			return true
+		}
+	}
+	return false
 }
 
 var emptyMapping = regexp.MustCompile(`^[ \t]*\{[ \t]*\}`)
@@ -132,15 +147,24 @@ var emptyMapping = regexp.MustCompile(`^[ \t]*\{[ \t]*\}`)
 // insertBindings replaces `bindings: {}` by a block. What follows it on the line stays there.
 func insertBindings(path string, data []byte, block string) ([]byte, error) {
 	root, _ := yamldoc.Read(path, data, yamldoc.Options{}) // the caller has parsed it
+	if text, ok := fillEmpty(data, root, "bindings", block); ok {
+		return text, nil
+	}
+	return nil, unusual(path, nil)
+}
+
+// fillEmpty replaces the `{}` of a key by a block, where it stands on the key's own line in a
+// document that is a block itself.
+func fillEmpty(data []byte, root *yamldoc.Node, name, block string) ([]byte, bool) {
 	lines := lineStarts(data)
 	if opens(data, lines, root, '{') {
-		return nil, unusual(path, nil)
+		return nil, false
 	}
-	at := offset(data, lines, root.Get("bindings"))
+	at := offset(data, lines, root.Get(name))
 	length := len(emptyMapping.Find(data[at:]))
-	key := root.Fields[slices.IndexFunc(root.Fields, func(f yamldoc.Field) bool { return f.Key.Text == "bindings" })].Key
-	if length == 0 || root.Get("bindings").Line != key.Line {
-		return nil, unusual(path, nil)
+	key := root.Fields[slices.IndexFunc(root.Fields, func(f yamldoc.Field) bool { return f.Key.Text == name })].Key
+	if length == 0 || root.Get(name).Line != key.Line {
+		return nil, false
 	}
 	end := at + length
 	line := bytes.IndexByte(data[end:], '\n')
@@ -149,7 +173,7 @@ func insertBindings(path string, data []byte, block string) ([]byte, error) {
 		line = len(data) - end - 1
 	}
 	head := bytes.TrimRight(data[:at], " \t")
-	return slices.Concat(head, data[end:end+line+1], []byte(block), data[end+line+1:]), nil
+	return slices.Concat(head, data[end:end+line+1], []byte(block), data[end+line+1:]), true
 }
 
 func unusual(path string, cause error) error {

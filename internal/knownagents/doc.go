@@ -16,8 +16,11 @@ type Agent struct {
 	// Program is the executable to look for, Args what makes it speak ACP.
 	Program string
 	Args    []string
-	// Harness is a second program that Program starts and that must be there too; empty for none.
-	Harness string
+	// Harness is a second program that Program starts and that must be there too, HarnessVariable
+	// the variable that can name another; empty for none.
+	Harness, HarnessVariable string
+	// Bundled says that Program brings a harness of its own, with a version of its own.
+	Bundled bool
 	// Speechless is the maker's program that people have instead of Program, and that does not
 	// speak ACP itself; empty for none.
 	Speechless string

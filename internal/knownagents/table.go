@@ -4,7 +4,7 @@ const needsNode22 = "needs Node >= 22; npm under an older Node installs an old r
 
 var table = []Agent{
 	{
-		ID: "claude", Title: "Claude Agent", Program: "claude-agent-acp", Speechless: "claude", Preset: true,
+		ID: "claude", Title: "Claude Agent", Program: "claude-agent-acp", Speechless: "claude", Bundled: true, Preset: true,
 		Install: "npm install -g @agentclientprotocol/claude-agent-acp@0.101.0",
 		Editions: []Edition{
 			{"@agentclientprotocol/claude-agent-acp", "@agentclientprotocol/claude-agent-acp", "0.101.0", "auto", false},
@@ -20,7 +20,7 @@ var table = []Agent{
 			"release 0.23.1 does not exit at the end of its input, and answers the prompt after a cancel with the cancelled turn's end"},
 	},
 	{
-		ID: "codex", Title: "Codex", Program: "codex-acp", Speechless: "codex", Preset: true,
+		ID: "codex", Title: "Codex", Program: "codex-acp", Speechless: "codex", Bundled: true, Preset: true,
 		Install: "npm install -g @agentclientprotocol/codex-acp@2.6.0",
 		Editions: []Edition{
 			{"@agentclientprotocol/codex-acp", "@agentclientprotocol/codex-acp", "2.6.0", "agent", false},
@@ -72,7 +72,7 @@ var table = []Agent{
 			"its modes (build, plan) say nothing of asking", "may take 10 s to start on a busy machine"},
 	},
 	{
-		ID: "pi", Title: "pi", Program: "pi-acp", Harness: "pi", Preset: true,
+		ID: "pi", Title: "pi", Program: "pi-acp", Harness: "pi", HarnessVariable: "PI_ACP_PI_COMMAND", Preset: true,
 		Install:  "npm install -g pi-acp@0.0.34 @earendil-works/pi-coding-agent@0.87.1",
 		Editions: []Edition{{"pi-acp", "pi-acp", "0.0.34", "", false}},
 		Asking:   NeverAsks,

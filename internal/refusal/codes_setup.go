@@ -24,6 +24,12 @@ const (
 	CodePresetAgent Code = "preset_agent_unknown"
 	// CodePresetBindings is a preset that would replace bindings.
 	CodePresetBindings Code = "preset_bindings_exist"
+	// CodeAgentUnknown is an agent that there is no preset for.
+	CodeAgentUnknown Code = "agent_unknown"
+	// CodeAgentMissing is an agent that is not installed.
+	CodeAgentMissing Code = "agent_not_installed"
+	// CodeAgentExists is a manifest that would overwrite another one.
+	CodeAgentExists Code = "agent_exists"
 	// CodePresetUnset is a preset applied to a folder that was never set up.
 	CodePresetUnset Code = "preset_not_set_up"
 )
@@ -41,6 +47,9 @@ func init() {
 		{CodePresetUnknown, Invalid, "there is no preset of this name"},
 		{CodePresetAgent, Invalid, "the contract has no manifest for the named agent"},
 		{CodePresetBindings, Invalid, "the contract has bindings that the preset would replace"},
+		{CodeAgentUnknown, Invalid, "there is no preset for an agent of this name"},
+		{CodeAgentMissing, Failed, "the agent, or a program that it starts, is not on PATH"},
+		{CodeAgentExists, Invalid, "the contract has a manifest of this name already"},
 		{CodePresetUnset, Invalid, "the project has not been set up"},
 	})
 }
