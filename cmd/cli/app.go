@@ -91,7 +91,7 @@ func (a *app) root() *cobra.Command {
 		Example: "  greatminds setup\n  greatminds run status",
 	}
 	group(root)
-	root.AddCommand(a.setup(), a.projectGroup(), a.coordd(), a.runGroup(), a.taskGroup(), a.plan(), a.journalGroup())
+	root.AddCommand(a.setup(), a.projectGroup(), a.coordd(), a.runGroup(), a.taskGroup(), a.plan(), a.journalGroup(), a.agentGroup())
 	a.prepare(root)
 	return root
 }
@@ -121,6 +121,8 @@ func (a *app) run(ctx context.Context, root *cobra.Command) int {
 		return int(refusal.Invalid)
 	case errors.Is(err, errFindings):
 		return int(refusal.Failed)
+	case isAnswered(err):
+		return int(err.(answered).status)
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		return 130 // ended by the user's own signal; there is nothing to explain
 	}

@@ -80,7 +80,7 @@ func unitNamed(usage string) bool {
 }
 
 func TestEveryCommandTakesJSONAndItsProject(t *testing.T) {
-	withoutProject := map[string]bool{"greatminds project presets": true}
+	withoutProject := map[string]bool{"greatminds project presets": true, "greatminds agent presets": true}
 	everyCommand(t, func(cmd *cobra.Command) {
 		if len(cmd.Commands()) == 0 && !withoutProject[cmd.CommandPath()] && cmd.Flag("project-dir") == nil {
 			t.Errorf("%s has no --project-dir", cmd.CommandPath())

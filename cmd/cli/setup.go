@@ -12,11 +12,14 @@ import (
 
 func (a *app) setup() *cobra.Command {
 	var config string
+	var agents []string
 	cmd := &cobra.Command{
 		Use: "setup", Short: "Prepare a project in a git repository.", Args: exactly(),
 		Long: "It makes the runtime folders and an empty contract, or installs the given one, and records the\n" +
-			"default branch. Running it again changes nothing. No agent and no service is started.",
-		Example: "  greatminds setup\n  greatminds setup --execution-config execution.yaml",
+			"default branch. Running it again changes nothing. No agent and no service is started, but for\n" +
+			"--agent: it finds an agent on PATH, asks its program for its version, and adds its manifest to\n" +
+			"the contract, with the variables of its own that are set now, by name. Read it through.",
+		Example: "  greatminds setup\n  greatminds setup --execution-config execution.yaml\n  greatminds setup --agent claude --agent gemini",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			schema, err := contract.LoadSchema(a.Getenv)
 			if err != nil {
@@ -29,6 +32,16 @@ func (a *app) setup() *cobra.Command {
 			if cmd.Flags().Changed("execution-config") {
 				request.ExecutionConfig = a.absolute(config)
 			}
+			if len(agents) > 0 {
+				if request.ExecutionConfig != "" {
+					return usage(cmd, "give --agent or --execution-config, not both: a contract is installed as it is")
+				}
+				report, err := setup.RunWithAgents(cmd.Context(), request, agents, setup.Look{Getenv: a.Getenv})
+				if err != nil {
+					return err
+				}
+				return a.print(report)
+			}
 			report, err := setup.Run(cmd.Context(), request)
 			if err != nil {
 				return err
@@ -37,8 +50,9 @@ func (a *app) setup() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&config, "execution-config", "", "contract `file` to install (default: an empty contract)")
+	cmd.Flags().StringArrayVar(&agents, "agent", nil, "`name` of an agent to add, as `greatminds agent presets` lists them (repeatable)")
 	cmd.Flags().StringVar(&a.projectDir, "project-dir", "", "`folder` to prepare (default: the working folder)")
-	return exits(cmd, "  0 done, 1 git is missing, too old, or finds no repository, 2 the contract is not valid or\n  another one is installed, 4 storage conflict.")
+	return exits(cmd, "  0 done, 1 git is missing, too old, or finds no repository, or an agent is not installed,\n  2 the contract is not valid, another one is installed, or it has the agent, 4 storage conflict.")
 }
 
 func (a *app) projectPresets() *cobra.Command {
