@@ -75,16 +75,7 @@ func load(files []string, into string) ([]*converted, error) {
 	}
 	var out []*converted
 	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		lines, err := readTranscript(file, data)
-		if err != nil {
-			return nil, err
-		}
-		name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
-		one, err := convert(name, lines)
+		one, lines, err := loadFile(file)
 		if err != nil {
 			return nil, err
 		}
@@ -97,6 +88,19 @@ func load(files []string, into string) ([]*converted, error) {
 		}
 	}
 	return out, nil
+}
+
+func loadFile(file string) (*converted, []line, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	lines, err := readTranscript(file, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	one, err := convert(strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)), lines)
+	return one, lines, err
 }
 
 // script is the agent script of a transcript.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,33 +14,44 @@ import (
 	"greatminds/fixtures/agent"
 )
 
-func linesOf(t *testing.T, file string) []line {
+// loaded converts a file of the test's own.
+func loaded(t *testing.T, file string) *converted {
 	t.Helper()
-	data, err := os.ReadFile(file)
+	one, _, err := loadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines, err := readTranscript(file, data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return lines
+	return one
 }
 
 // testdata holds what becomes of every transcript, as the program writes it: a transcript that is
 // not in it, one that can be played after all, and one that cannot any more show here.
 func TestTableIsWhole(t *testing.T) {
-	for flag, file := range map[string]string{"--table": "transcripts.md", "--json": "transcripts.ndjson"} {
-		want, err := os.ReadFile(filepath.Join("testdata", file))
+	var all []*converted
+	for _, r := range recorded(t) {
+		all = append(all, r.one)
+	}
+	for flag, c := range map[string]struct {
+		file  string
+		write func(io.Writer, []*converted) error
+	}{"--table": {"transcripts.md", writeTable}, "--json": {"transcripts.ndjson", writeJSON}} {
+		want, err := os.ReadFile(filepath.Join("testdata", c.file))
 		if err != nil {
 			t.Fatal(err)
 		}
-		var out, errs bytes.Buffer
-		if code := run(append([]string{flag}, recorded(t)...), &out, &errs); code != 0 {
-			t.Fatalf("exit status %d: %s", code, &errs)
+		var out bytes.Buffer
+		if err := c.write(&out, all); err != nil {
+			t.Fatal(err)
 		}
 		if diff := cmp.Diff(string(want), out.String()); diff != "" {
-			t.Errorf("go run ./tools/transcript2script %s fixtures/transcripts/*.ndjson >tools/transcript2script/testdata/%s\n%s", flag, file, diff)
+			t.Errorf("go run ./tools/transcript2script %s fixtures/transcripts/*.ndjson >tools/transcript2script/testdata/%s\n%s", flag, c.file, diff)
+		}
+	}
+	// The program itself, for a few.
+	for flag, text := range map[string]string{"--table": "| kimi-text | new | end_turn, end_turn | 11 |", "--json": `{"transcript":"kimi-text","applicable":true`} {
+		var out, errs bytes.Buffer
+		if code := run([]string{flag, filepath.Join("..", "..", "fixtures", "transcripts", "kimi-text.ndjson")}, &out, &errs); code != 0 || !strings.Contains(out.String(), text) {
+			t.Errorf("%s: exit status %d, %s%s", flag, code, &out, &errs)
 		}
 	}
 }
@@ -48,8 +60,8 @@ func TestTableIsWhole(t *testing.T) {
 func TestUsualScenariosAreApplicable(t *testing.T) {
 	usual := regexp.MustCompile(`-(text|tool-[a-z-]+|cancel[a-z-]*|kill-mid|load-[a-z-]+|error[s0-9]*|odd)$`)
 	count := 0
-	for _, file := range recorded(t) {
-		one := loaded(t, file)
+	for _, r := range recorded(t) {
+		one := r.one
 		expected := usual.MatchString(one.Name)
 		if expected {
 			count++
@@ -141,7 +153,7 @@ func TestWrongCalls(t *testing.T) {
 		"signal":    prompted + `{"d":"#","note":{"finish":{"how":"kill","rc":-99}}}`,
 		"no fit":    prompted + `{"d":"<","cut":9000,"head":"{\"a\": [","tail":"]]"}`,
 	}
-	calls := [][]string{{}, {"--no-such"}, {filepath.Join(folder, "missing")}, {"--table", "--json", recorded(t)[0]}}
+	calls := [][]string{{}, {"--no-such"}, {filepath.Join(folder, "missing")}, {"--table", "--json", recorded(t)[0].file}}
 	for name, text := range files {
 		file := filepath.Join(folder, name+".ndjson")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -16,7 +14,7 @@ func TestPadEveryCut(t *testing.T) {
 		`{"name": "two", "ok": true, "none": null}, ["x", 3], {"name": "three, {\"a\": 1}", "input": {}}], "last": {"deep": [{"id": "z"}]}}}`
 	const size = 5000
 	joined := 0
-	for head := 1; head < len(whole); head++ {
+	for head := 1; head < len(whole); head += 2 {
 		for _, tail := range []int{1, 2, 3, 10, 40, 80, 150} {
 			if head+tail > len(whole) || !utf8.ValidString(whole[:head]) {
 				continue
@@ -38,7 +36,7 @@ func TestPadEveryCut(t *testing.T) {
 			}
 		}
 	}
-	if joined < 1500 {
+	if joined < 700 {
 		t.Errorf("only %d cuts fit together", joined)
 	}
 }
@@ -76,15 +74,17 @@ func TestPadKeepsTheTail(t *testing.T) {
 // What was cut in a recording is again as long as it was, on the wire too.
 func TestCutLinesAreWhole(t *testing.T) {
 	cut, replies := 0, 0
-	for _, file := range recorded(t) {
-		one, lines := loaded(t, file), linesOf(t, file)
-		var written []string
+	for _, r := range recorded(t) {
+		file, one, lines := r.file, r.one, r.lines
+		// How long the lines are that the steps write; of an answer, without its id.
+		written, answers := map[int]bool{}, map[int]bool{}
 		for _, c := range one.Conversations {
 			for _, s := range c.Steps {
-				if written = append(written, s.Raw); len(s.Result) == 0 {
-					continue
+				written[utf8.RuneCountInString(s.Raw)-1] = true
+				if len(s.Result) > 0 {
+					answer := strings.TrimSpace(string(encoded(s.Result)))
+					answers[utf8.RuneCountInString(`{"jsonrpc":"2.0","id":,"result":}`+answer)] = true
 				}
-				written = append(written, fmt.Sprintf(`{"jsonrpc":"2.0","id":N,"result":%s}`+"\n", encoded(s.Result)))
 			}
 		}
 		for _, l := range lines {
@@ -98,10 +98,7 @@ func TestCutLinesAreWhole(t *testing.T) {
 			if kept := commonPrefix(l.text, l.Head); kept < len(l.Head)-200 {
 				t.Errorf("%s:%d: %d of the %d bytes of its head are left", file, l.number, kept, len(l.Head))
 			}
-			found := slices.ContainsFunc(written, func(w string) bool {
-				w = strings.Replace(w, `"id":N`, `"id":`+string(l.msg.ID), 1)
-				return utf8.RuneCountInString(strings.ReplaceAll(w, "\n", "")) == l.Cut
-			})
+			found := written[l.Cut] || answers[l.Cut-len(l.msg.ID)]
 			if !found && one.NotApplicable == nil {
 				t.Errorf("%s:%d: no step writes a line of %d characters", file, l.number, l.Cut)
 			}

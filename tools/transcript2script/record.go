@@ -53,11 +53,11 @@ type finish struct {
 
 // message is a JSON-RPC message with its members as they stood.
 type message struct {
-	ID     json.RawMessage `json:"id"`
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params"`
-	Result json.RawMessage `json:"result"`
-	Error  json.RawMessage `json:"error"`
+	ID     json.RawMessage
+	Method string
+	Params json.RawMessage
+	Result json.RawMessage
+	Error  json.RawMessage
 }
 
 // line is a record with its message read.
@@ -131,16 +131,15 @@ func (l *line) fill() error {
 }
 
 func (l *line) read() error {
-	l.msg = &message{}
-	if err := json.Unmarshal([]byte(l.text), l.msg); err != nil {
-		return fmt.Errorf("message: %w", err)
-	}
-	// An absent id and one that is null are two things; so are the results.
 	var there map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(l.text), &there); err != nil {
 		return fmt.Errorf("message: %w", err)
 	}
-	l.msg.ID, l.msg.Result, l.msg.Error = there["id"], there["result"], there["error"]
+	// An absent id, result or error and one that is null are two things.
+	l.msg = &message{
+		ID: there["id"], Method: word(there["method"]), Params: there["params"],
+		Result: there["result"], Error: there["error"],
+	}
 	return nil
 }
 

@@ -222,32 +222,45 @@ func (c *client) ending(ctx context.Context) {
 	}
 }
 
-// recorded is a transcript of fixtures/transcripts.
-func recorded(t *testing.T) []string {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", "..", "fixtures", "transcripts", "*.ndjson"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("found %d transcripts, %v", len(files), err)
-	}
-	return files
+// transcript is one of fixtures/transcripts.
+type transcript struct {
+	file  string
+	lines []line
+	one   *converted
 }
 
-func loaded(t *testing.T, file string) *converted {
-	t.Helper()
-	all, err := load([]string{file}, "")
+// corpus reads all of them, once for all tests.
+var corpus = sync.OnceValues(func() ([]transcript, error) {
+	files, err := filepath.Glob(filepath.Join("..", "..", "fixtures", "transcripts", "*.ndjson"))
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	return all[0]
+	var out []transcript
+	for _, file := range files {
+		one, lines, err := loadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, transcript{file, lines, one})
+	}
+	return out, nil
+})
+
+func recorded(t *testing.T) []transcript {
+	t.Helper()
+	all, err := corpus()
+	if err != nil || len(all) < 150 {
+		t.Fatalf("found %d transcripts, %v", len(all), err)
+	}
+	return all
 }
 
 // What real agents once said, said again through a pipe, comes to the same end in our client: stop
 // reasons, error codes, updates and permission requests, and the answers that the agent was given.
 func TestReplay(t *testing.T) {
-	for _, file := range recorded(t) {
-		one := loaded(t, file)
-		for i, c := range one.Conversations {
-			t.Run(fmt.Sprintf("%s#%d", one.Name, i+1), func(t *testing.T) {
+	for _, r := range recorded(t) {
+		for i, c := range r.one.Conversations {
+			t.Run(fmt.Sprintf("%s#%d", r.one.Name, i+1), func(t *testing.T) {
 				t.Parallel()
 				state := t.TempDir()
 				path := filepath.Join(state, "agent-script.json")
