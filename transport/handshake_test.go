@@ -176,6 +176,26 @@ func TestRequiredCapabilities(t *testing.T) {
 	}
 }
 
+// Optional capabilities are looked up like required ones, told one by one, and never refused for.
+func TestOptionalCapabilities(t *testing.T) {
+	ask := func(o *transport.Options) {
+		o.OptionalCapabilities = []string{"loadSession", "promptCapabilities.image", "sessionCapabilities.list", "a.b.c", "mcpCapabilities.http"}
+	}
+	for agent, want := range map[string]map[string]bool{
+		`{"protocolVersion":1}`: {"loadSession": false, "promptCapabilities.image": false, "sessionCapabilities.list": false, "a.b.c": false, "mcpCapabilities.http": false},
+		`{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"promptCapabilities":{"image":false},"sessionCapabilities":{"list":{}},"a":{"b":{"c":null}},"mcpCapabilities":[]}}`: {
+			"loadSession": true, "promptCapabilities.image": false, "sessionCapabilities.list": true, "a.b.c": false, "mcpCapabilities.http": false},
+	} {
+		got, _ := handshake(t, ask, step{"initialize", agent}, step{"session/new", `{"sessionId":"s1"}`})
+		if got.err != nil {
+			t.Fatal(got.err)
+		}
+		if diff := cmp.Diff(want, got.s.Negotiated().Optional); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
 func TestUnusableOptions(t *testing.T) {
 	p := newPeer(t)
 	p.options.Cwd = "relative"
@@ -199,6 +219,11 @@ func option(id, category, current string, values ...string) string {
 	}
 	b, _ := json.Marshal(map[string]any{"id": id, "name": id, "type": "select", "category": category, "currentValue": current, "options": list})
 	return string(b)
+}
+
+// toggle is an option of type boolean.
+func toggle(id, category string) string {
+	return `{"id":"` + id + `","name":"x","type":"boolean","category":"` + category + `","currentValue":false}`
 }
 
 func models(current string, values ...string) string {
@@ -256,6 +281,31 @@ func TestSettings(t *testing.T) {
 			set(option("md", "mode", "ask", "ask"))}, "", ""},
 		"a mode that is not offered": {mode, []step{
 			with(`"modes":{"currentModeId":"auto","availableModes":[{"id":"auto","name":"a"}]}`)}, transport.Configuration, `"auto"`},
+		"a mode's category of a type that nobody sets, beside modes": {mode, []step{
+			with(`"modes":{"currentModeId":"auto","availableModes":[{"id":"ask","name":"b"}]},"configOptions":[` + toggle("md", "mode") + `]`),
+			{"session/set_mode", `{}`}}, "", ""},
+		"a boolean option beside the wanted one": {model, []step{with(`"configOptions":[` + toggle("fast", "model") + "," + small + `]`),
+			set(toggle("fast", "model") + "," + option("m", "model", "big", "small", "big"))}, "", ""},
+		"only a boolean option of the category": {model, []step{with(`"configOptions":[` + toggle("fast", "model") + `]`)},
+			transport.Configuration, "category model"},
+		"options that are no objects": {model, []step{with(`"configOptions":[null,7,"x",[],{},` + small + `]`),
+			set(`null,{"id":"m"},` + option("m", "model", "big", "big"))}, "", ""},
+		"an option without a category is of none": {model, []step{with(`"configOptions":[{"id":"model","type":"select","currentValue":"small","options":[{"value":"big","name":"b"}]}]`)},
+			transport.Configuration, "category model"},
+		"a category of the agent's own": {func(o *transport.Options) { o.Reasoning = "high" },
+			[]step{with(`"configOptions":[` + option("thinking", "thinking", "low", "low", "high") + `]`)}, transport.Configuration, "category thought_level"},
+		"two options of the category": {model, []step{with(`"configOptions":[` + option("m0", "model", "x", "x") + "," + small + `]`),
+			set(option("m0", "model", "x", "x") + "," + option("m", "model", "big", "big"))}, "", ""},
+		"a value in force already is confirmed all the same": {model, []step{with(`"configOptions":[` + option("m", "model", "big", "big") + `]`),
+			set(option("m", "model", "big", "big"))}, "", ""},
+		"models beside the config options are not set": {model, []step{with(`"models":{"currentModelId":"small","availableModels":[{"modelId":"big","name":"B"}]}`)},
+			transport.Configuration, "category model"},
+		"E-253 an answer with the value as another type": {model, []step{with(`"configOptions":[` + small + `]`),
+			set(`{"id":"m","category":"model","type":"select","currentValue":true,"options":[]}`)}, transport.Configuration, "not confirmed"},
+		"E-253 null": {model, []step{with(`"configOptions":[` + small + `]`), {"session/set_config_option", `null`}},
+			transport.Configuration, "not confirmed"},
+		"modes that are null":  {mode, []step{with(`"modes":null`)}, transport.Configuration, "category mode"},
+		"modes without a list": {mode, []step{with(`"modes":{"currentModeId":"ask"}`)}, transport.Configuration, `"ask"`},
 		"a mode that is refused": {mode, []step{
 			with(`"modes":{"currentModeId":"auto","availableModes":[{"id":"ask","name":"a"}]}`),
 			{"session/set_mode", `!{"code":-32603,"message":"no"}`}}, transport.Configuration, "refused"},

@@ -105,7 +105,9 @@ func (q *questions) wait(ctx context.Context) {
 	}
 }
 
-// cancelled is the answer to every question that was not answered.
+// cancelled is the answer to every question that was not answered, also to one that the agent has
+// withdrawn: the protocol lets that be an error of code -32800 or a valid answer, and this one
+// every agent understands, those that never heard of the code too.
 func cancelled() acp.RequestPermissionResponse {
 	return acp.RequestPermissionResponse{Outcome: acp.NewRequestPermissionOutcomeCancelled()}
 }

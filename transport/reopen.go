@@ -54,9 +54,11 @@ func (c *conn) reopen(ctx context.Context, agent []byte, phase Phase, method str
 	if err != nil {
 		return nil, err
 	}
-	if named := member(answer, "sessionId"); !isNull(named) && text(named) != c.o.LoadSession {
-		return nil, &Error{Kind: SessionUnavailable, Phase: phase,
-			What: fmt.Sprintf("the agent answered %s with another session", method)}
+	for m := (members{b: answer}); m.next(); {
+		if string(m.key) == "sessionId" && !isNull(m.value) && text(m.value) != c.o.LoadSession {
+			return nil, &Error{Kind: SessionUnavailable, Phase: phase,
+				What: fmt.Sprintf("the agent answered %s with another session", method)}
+		}
 	}
 	c.opened(c.o.LoadSession, strategy)
 	return answer, nil

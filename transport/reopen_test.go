@@ -94,7 +94,8 @@ func TestRequireSession(t *testing.T) {
 // The session that answers is exactly the saved one.
 func TestAnotherSessionAnswers(t *testing.T) {
 	for name, method := range map[string]string{loadsToo: "session/load", onlyResumes: "session/resume"} {
-		for _, answer := range []string{`{"sessionId":"s2"}`, `{"sessionId":""}`, `{"sessionId":7}`, `{"sessionId":{}}`} {
+		for _, answer := range []string{`{"sessionId":"s2"}`, `{"sessionId":""}`, `{"sessionId":7}`, `{"sessionId":{}}`,
+			`{"sessionId":"s1","sessionId":"s2"}`, `{"sessionId":"S1"}`} {
 			t.Run(method+answer, func(t *testing.T) {
 				got, _ := handshake(t, func(o *transport.Options) { o.LoadSession = "s1" }, step{"initialize", name}, step{method, answer})
 				if kindOf(got.err) != transport.SessionUnavailable || got.s.Negotiated().Strategy != "" {
