@@ -1,17 +1,19 @@
-// Command realagents runs real ACP agents through the demo's pipeline, against a stand-in for
-// their models on loopback, and prints what was seen.
+// Command realagents runs real ACP agents through the demo's pipeline and through scenarios of one
+// turn, against a stand-in for their models on loopback, and prints what was seen.
 //
-//	realagents [--lightest | AGENT...] [--cache DIR] [--log FILE] [--json FILE] [--markdown FILE]
+//	realagents [--lightest | AGENT...] [--scenarios NAME,NAME] [--cache DIR] [--log FILE] [--json FILE] [--markdown FILE]
 //
 // Agents are installed by pinned version into the cache folder. Their tool calls ask for
-// permissions, which are answered by the operator's own command line. An agent counts only when
-// its task got merged with the file that it wrote, when it asked for a permission, and when the
-// stand-in saw its requests. Run it inside the repository, since it builds greatminds from it.
+// permissions, which are answered by the operator's own command line. In the pipeline an agent
+// counts only when its task got merged with the file that it wrote, when it asked for a permission,
+// and when the stand-in saw its requests. In a scenario what was seen is compared with what is
+// expected of all agents, or of this one for a reason that is on record (deviations.go). Run it
+// inside the repository, since it builds greatminds from it.
 //
-// The invariant kept: whatever happens, no process is left, and nothing outside of the cache
-// but the folder of an agent that failed, which is named.
+// The invariant kept: whatever happens, each agent and scenario asked for has its row and cell, no
+// process is left, and nothing outside of the cache but the folders of what failed, which are named.
 //
-// Exit status: 0 when every agent asked for finished, 1 otherwise, 2 wrong usage.
+// Exit status: 0 when every agent asked for did as expected, 1 otherwise, 2 wrong usage.
 package main
 
 import (
@@ -39,13 +41,13 @@ func main() {
 	os.Exit(status)
 }
 
-const help = `Run real ACP agents through the demo's pipeline, against a stand-in for their models.
+const help = `Run real ACP agents through the demo's pipeline and scenarios of one turn, against a stand-in for their models.
 
 Usage: realagents [flags] [AGENT...]
 
 Example: go run ./tools/realagents --lightest
 
-Exit status: 0 every agent asked for finished, 1 otherwise, 2 wrong usage.
+Exit status: 0 every agent asked for did as expected, 1 otherwise, 2 wrong usage.
 
 Progress goes to standard error, the table to standard output.
 

@@ -51,7 +51,11 @@ type recipe struct {
 }
 
 // setting is what a binding sets of a session; empty leaves the agent's default.
-type setting struct{ model, mode string }
+type setting struct {
+	model, mode string
+	// wire is the model's name as the agent then sends it.
+	wire string
+}
 
 // recipes are the agents that are known to work, the lightest first: by the time from an empty
 // cache to the merge, and by what runs meanwhile.
@@ -71,7 +75,7 @@ var oldRecipes = []recipe{
 		env:     map[string]string{"CODEX_HOME": "%H/.codex", "MOCK_KEY": key, "NO_BROWSER": "1"},
 		files:   map[string]string{".codex/config.toml": codexConfig("gpt-5.2")},
 		helper:  bwrap, remedy: bwrapRemedy,
-		set:  setting{"gpt-5.4", "auto"},
+		set:  setting{"gpt-5.4", "auto", "gpt-5.4"},
 		note: "native program; each shell command asks to leave the agent's own sandbox",
 	},
 	{
@@ -83,14 +87,14 @@ var oldRecipes = []recipe{
 "privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},
 "general":{"enableAutoUpdate":false,"enableAutoUpdateNotification":false}}`},
 		auth: "gemini-api-key",
-		set:  setting{"gemini-2.5-pro", "plan"},
+		set:  setting{"gemini-2.5-pro", "plan", ""},
 		note: "on Node 20 or newer; authenticates by method; one more model request a turn to choose a model",
 	},
 	{
 		name: "claude", packages: []string{"@zed-industries/claude-agent-acp@0.23.1"},
 		interpreter: "node", program: "%I/node_modules/@zed-industries/claude-agent-acp/dist/index.js",
 		env:  anthropic,
-		set:  setting{"sonnet[1m]", "acceptEdits"},
+		set:  setting{"opus[1m]", "acceptEdits", "?"},
 		note: "on Node 20 or newer; a child process for each session; does not exit at the end of its input",
 	},
 	{
@@ -101,7 +105,7 @@ var oldRecipes = []recipe{
 "autoupdate":false,"share":"disabled","permission":{"edit":"ask","bash":"ask"},
 "provider":{"mock":{"npm":"@ai-sdk/openai-compatible","name":"Mock","options":{"baseURL":"%U/v1","apiKey":"` + key + `"},
 "models":{"mock-model":{"name":"Mock","limit":{"context":200000,"output":8000},"tool_call":true}}}}}`},
-		set:  setting{"mock/mock-model", "plan"},
+		set:  setting{"mock/mock-model", "plan", "mock-model"},
 		note: "native program; one more model request a session for a title",
 	},
 }

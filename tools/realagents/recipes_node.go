@@ -25,7 +25,7 @@ var nodeRecipes = []recipe{
 		name: "claude-new", packages: []string{"@agentclientprotocol/claude-agent-acp@0.101.0"}, node24: true,
 		interpreter: "%N", program: "%I/node_modules/@agentclientprotocol/claude-agent-acp/dist/index.js",
 		env: anthropic, mode: "default",
-		set:  setting{"sonnet", "acceptEdits"},
+		set:  setting{"opus", "acceptEdits", "?"},
 		note: "asks in mode default alone: its own is auto; a child process for each session",
 	},
 	{
@@ -34,7 +34,7 @@ var nodeRecipes = []recipe{
 		env:   map[string]string{"CODEX_HOME": "%H/.codex", "MOCK_KEY": key, "NO_BROWSER": "1"},
 		files: map[string]string{".codex/config.toml": codexConfig("gpt-5.5")},
 		mode:  "read-only", helper: bwrap, remedy: bwrapRemedy,
-		set:  setting{"gpt-5.6-sol", "workspace-write"},
+		set:  setting{"gpt-5.6-sol", "workspace-write", "gpt-5.6-sol"},
 		note: "asks in mode read-only: its own, agent, does not inside the workspace",
 	},
 	{
@@ -44,7 +44,7 @@ var nodeRecipes = []recipe{
 		files: map[string]string{".qwen/settings.json": `{"security":{"auth":{"selectedType":"openai"}},
 "privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},"general":{"disableAutoUpdate":true}}`},
 		auth: "openai", mode: "default",
-		set:  setting{"$runtime|openai|mock-model(openai)", "yolo"},
+		set:  setting{"$runtime|openai|mock-model(openai)", "yolo", "mock-model"},
 		note: "asks in mode default: in its own, auto, a model decides; a wrapper process with a worker",
 	},
 	{
@@ -58,7 +58,7 @@ var nodeRecipes = []recipe{
 			".pi/agent/settings.json": `{"defaultProvider":"mock","defaultModel":"mock-model","quietStartup":true}`,
 		},
 		silent: true,
-		set:    setting{"mock/mock-model", ""},
+		set:    setting{"mock/mock-model", "", "mock-model"},
 		note:   "never asks for a permission; a child process for each session",
 	},
 }

@@ -27,7 +27,7 @@ input_price = 1.0
 output_price = 2.0
 `},
 		mode: "ask",
-		set:  setting{"mock", "auto-approve"},
+		set:  setting{"mock", "auto-approve", "mock-model"},
 		note: "asks in mode ask: its own, accept-edits, does not for writing",
 	},
 	{
@@ -50,7 +50,7 @@ max_context_size = 200000
 			// It only looks whether there is one.
 			".kimi/credentials/kimi-code.json": `{"access_token":"` + key + `","refresh_token":"","expires_at":0,"scope":"mock","token_type":"Bearer","expires_in":0}`,
 		},
-		set:  setting{"mock", "default"},
+		set:  setting{"mock", "default", ""},
 		note: "gives its tool calls no kind; asks by default; newer releases are empty",
 	},
 }

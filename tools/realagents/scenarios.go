@@ -50,6 +50,9 @@ func (sc scenario) act(ctx context.Context, s *scene) error {
 	return sc.play(ctx, s)
 }
 
+// settingsName is the scenario whose expected model is the recipe's.
+const settingsName = "settings"
+
 const (
 	endedWell = "completed turn_ended"
 	moved     = "feature_test"
@@ -88,7 +91,7 @@ var scenarios = []scenario{
 		want: facts{"first": "failed transport_failure", "run": endedWell, "stop": "end_turn", "session": "loaded", "task": moved, "left": "nothing"},
 	},
 	{
-		name: "settings", about: "model and mode are set by the binding, and confirmed before the prompt", part: model.Text, members: settings,
+		name: settingsName, about: "model and mode are set by the binding, and confirmed before the prompt", part: model.Text, members: settings,
 		want: facts{"run": endedWell, "stop": "end_turn", "task": stays, "left": "nothing"},
 	},
 	{

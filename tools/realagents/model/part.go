@@ -62,7 +62,8 @@ func (p Part) actions(a assignment) []action {
 	case Write:
 		return []action{{write: true, path: filepath.Join(a.Workspace, WrittenFile), content: WrittenText}}
 	case Shell:
-		return []action{{command: strings.Join(LongCommand, " ")}}
+		// It writes first: some agents do not ask for what only waits.
+		return []action{{command: "touch begun && " + strings.Join(LongCommand, " ")}}
 	case Detached:
 		// Its output goes nowhere: an agent may wait for the last writer of its tool's output.
 		return []action{{command: "setsid " + strings.Join(LongCommand, " ") + " > /dev/null 2>&1 < /dev/null & " + submit.command}}
