@@ -235,8 +235,8 @@ func (b *bench) story(ctx context.Context, r recipe, l launched, out *row) error
 	}
 	o.project = projects[0]
 	err = errors.Join(err, o.inspect(context.WithoutCancel(ctx), err == nil, out))
-	if left := processes("", l.folder); len(left) > 0 {
-		err = errors.Join(err, fmt.Errorf("left are %s", names(left)))
+	if still := left(b.cli, naming(l.folder)); len(still) > 0 {
+		err = errors.Join(err, fmt.Errorf("left are %s", names(still)))
 	}
 	return errors.Join(err, out.missing())
 }

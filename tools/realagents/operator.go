@@ -48,6 +48,9 @@ type shown struct {
 	Run struct {
 		State   string `json:"state"`
 		Reason  string `json:"reason"`
+		Process *struct {
+			Pid int `json:"pid"`
+		} `json:"process"`
 		Outcome struct {
 			StopReason *string `json:"stop_reason"`
 			Strategy   string  `json:"session_strategy"`

@@ -180,14 +180,15 @@ func killed(ctx context.Context, s *scene) error {
 	case <-hanging.Done():
 		return errors.New("the agent did not come to ask its model")
 	}
-	if killTree(first, s.cli) == 0 {
-		return errors.New("there was no process of the agent to kill")
+	r, err := s.show(ctx, first)
+	if err != nil || r.Run.Process == nil {
+		return errors.Join(err, fmt.Errorf("run %s has no process on record", first))
 	}
+	killTree(first, r.Run.Process.Pid, s.cli)
 	if err := s.untilOver(ctx); err != nil {
 		return err
 	}
-	r, err := s.show(ctx, first)
-	if err != nil {
+	if r, err = s.show(ctx, first); err != nil {
 		return err
 	}
 	s.seen["first"] = strings.TrimSpace(r.Run.State + " " + r.Run.Reason)

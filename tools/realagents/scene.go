@@ -78,8 +78,8 @@ func (b *bench) play(ctx context.Context, r recipe, sc scenario, l launched) (*s
 		}})
 	if err == nil {
 		// With the daemon gone, nothing at all may be left of the project.
-		if left := processes("", l.folder); len(left) > 0 {
-			s.seen["left"] = names(left)
+		if still := left(b.cli, naming(l.folder)); len(still) > 0 {
+			s.seen["left"] = names(still)
 		}
 	}
 	return s, err
@@ -202,8 +202,8 @@ func (s *scene) look(ctx context.Context) error {
 	s.seen["model"] = s.model.Model()
 	s.seen["left"] = "nothing"
 	for _, run := range s.runs {
-		if left := processes(run, s.project); len(left) > 0 {
-			s.seen["left"] = names(left)
+		if still := left(s.cli, tagged(run)); len(still) > 0 {
+			s.seen["left"] = names(still)
 		}
 	}
 	s.seen["file"] = "absent"

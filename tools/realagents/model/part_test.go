@@ -109,6 +109,18 @@ func TestAToolOfAGroupIsCalledByBothNames(t *testing.T) {
 	}
 }
 
+// It may also offer tools among the messages.
+func TestToolsAmongTheMessagesAreOffered(t *testing.T) {
+	s := start(t, nil)
+	request := responsesAPI.request(false, []string{playing(model.SubmitCLI)}, nil)
+	request["input"] = append(request["input"].([]any), object{"type": "additional_tools", "tools": request["tools"]})
+	delete(request, "tools")
+	_, _, body := post(t, s.URL()+"/v1/responses", request)
+	if got := responsesAPI.whole(t, decoded(t, body)); got.tool != "shell" || s.Assigned() != 1 {
+		t.Errorf("the answer is %+v, %d assigned", got, s.Assigned())
+	}
+}
+
 func TestAFailingModelSaysSoInItsOwnForm(t *testing.T) {
 	for _, c := range []struct {
 		part     model.Part

@@ -50,6 +50,8 @@ func readResponses(request map[string]any) conversation {
 		switch {
 		case msg["role"] == "user":
 			c.said(content(msg["content"]))
+		case msg["type"] == "additional_tools":
+			c.offeredIn("", list(msg["tools"]))
 		case strings.HasSuffix(text(msg["type"]), "_call_output"):
 			c.results = append(c.results, content(msg["output"]))
 		}
