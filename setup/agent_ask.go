@@ -77,13 +77,16 @@ const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"pro
 // versionNumber is two numbers or more, and what a release adds to them.
 var versionNumber = regexp.MustCompile(`[0-9]+(?:\.[0-9]+)+(?:[-+.][0-9A-Za-z]+)*`)
 
-// number is the first version in an output.
+// number is the first version in an output. A program that does not know the flag may speak its
+// protocol, whose version is not its own.
 func number(out []byte) string {
-	found := string(versionNumber.Find(out))
-	if len(found) > maxVersion {
-		return ""
+	for line := range bytes.Lines(out) {
+		found := versionNumber.Find(line)
+		if len(found) > 0 && len(found) <= maxVersion && !bytes.ContainsRune(line, '{') {
+			return string(found)
+		}
 	}
-	return found
+	return ""
 }
 
 // maxVersion bounds a version, in bytes.

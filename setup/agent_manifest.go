@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"greatminds/internal/knownagents"
@@ -83,6 +84,9 @@ func (m *Manifest) login(login knownagents.Login, getenv func(string) string) {
 	}
 	if len(unset) > 0 {
 		m.LeftOut = append(m.LeftOut, LeftOut{"environment " + strings.Join(unset, ", "), "not set now; where the daemon has one, add it to the manifest's environment"})
+	}
+	if login.NoMethod != "" && len(m.Environment) > 0 && slices.Contains(login.Credentials, m.Environment[0]) {
+		m.LeftOut = append(m.LeftOut, LeftOut{"auth_method", login.NoMethod})
 	}
 	if login.Method == "" {
 		return

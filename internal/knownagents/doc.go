@@ -74,6 +74,8 @@ type Login struct {
 	Credentials, Settings []string
 	// Method is the ACP method to call when the first credential is set; empty where none is needed.
 	Method string
+	// NoMethod says why none is called although a credential is set; empty where there is nothing to say.
+	NoMethod string
 	// Hint says how to log in without a variable.
 	Hint string
 }

@@ -28,6 +28,8 @@ var table = []Agent{
 		},
 		Asking: AsksInMode, Mode: "read-only", Silent: []string{"agent", "agent-full-access", "full-access"},
 		Login: Login{Credentials: []string{"OPENAI_API_KEY", "CODEX_API_KEY"}, Settings: []string{"CODEX_HOME", "NO_BROWSER"},
+			NoMethod: "where it is not logged in, add auth_method api-key (release 0.16.0: openai-api-key or codex-api-key): " +
+				"it then stores the key in its auth.json, in the place of any login there",
 			Hint: "or log in with its own command: codex login"},
 		Notes: []string{"the adapter brings its own Codex", needsNode22,
 			"its shell tool needs bwrap on PATH (Debian: apt-get install bubblewrap)",
@@ -50,6 +52,7 @@ var table = []Agent{
 			Settings: []string{"GEMINI_CLI_NO_RELAUNCH", "GEMINI_CLI_TRUST_WORKSPACE", "GOOGLE_GEMINI_BASE_URL", "NO_BROWSER"},
 			Hint:     "or log in with its own command: gemini"},
 		Notes: []string{"needs Node >= 20", "cannot load an earlier session: use `session: new`",
+			"remembers a method that was called in its settings.json",
 			"writes a line [MODE_UPDATE] into its answer when its mode is set", "does not exit at the end of its input while a shell command runs"},
 	},
 	{
@@ -86,9 +89,10 @@ var table = []Agent{
 		Install:  "npm install -g @qwen-code/qwen-code@0.24.4",
 		Editions: []Edition{{"@qwen-code/qwen-code", "qwen-code", "0.24.4", "auto", false}},
 		Asking:   AsksInMode, Mode: "default", Silent: []string{"auto", "auto-edit", "yolo"},
-		Login: Login{Credentials: []string{"OPENAI_API_KEY"}, Method: "openai", Settings: []string{"OPENAI_BASE_URL", "OPENAI_MODEL"},
+		Login: Login{Credentials: []string{"OPENAI_API_KEY"}, Settings: []string{"OPENAI_BASE_URL", "OPENAI_MODEL"},
 			Hint: "or log in with its own command: qwen"},
-		Notes: []string{needsNode22, "its program is a wrapper: ending it alone would leave the worker"},
+		Notes: []string{needsNode22, "takes OPENAI_API_KEY only together with OPENAI_BASE_URL and OPENAI_MODEL; then no method has to be called",
+			"its program is a wrapper: ending it alone would leave the worker"},
 	},
 	{
 		ID: "vibe", Title: "Mistral Vibe", Program: "vibe-acp", Speechless: "vibe", Preset: true,

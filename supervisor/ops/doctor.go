@@ -32,6 +32,9 @@ func (f Files) Doctor(ctx context.Context, environ []string, command func(line s
 	if !ok {
 		return d.report
 	}
+	if agreed != nil {
+		d.silent(agreed, facts.View)
+	}
 	facts.Command, facts.Life = command, life
 	if agreed != nil && facts.Tasks != nil {
 		facts.Assignments = notNil(f.Dispatch(agreed, schema, facts.View, facts.Tasks).Assignments)

@@ -148,8 +148,11 @@ func (p *probing) converse(ctx context.Context) error {
 		return err
 	}
 	opened := p.since()
-	if p.session.ID() != "" || p.Agent.AuthMethod != nil {
+	switch {
+	case p.session.ID() != "":
 		p.report.Timings["session"] = opened - ready
+	case p.Agent.AuthMethod != nil:
+		p.report.Timings["authenticate"] = opened - ready
 	}
 	if p.Prompt == "" {
 		return nil

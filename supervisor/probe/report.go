@@ -43,8 +43,8 @@ type Report struct {
 	ExitStatus *int `json:"exit_status"`
 	// Ending says how the agent was ended, an [execgate.Cleanup]; null where it was not started.
 	Ending json.RawMessage `json:"cleanup"`
-	// Timings are milliseconds of launch, initialize, session (with authenticate), prompt, end and
-	// total, as far as it came.
+	// Timings are milliseconds of launch, initialize, authenticate or session (which holds authenticate
+	// too), prompt, end and total, as far as it came.
 	Timings map[string]int64 `json:"timings_ms"`
 }
 

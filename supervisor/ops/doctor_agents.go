@@ -1,0 +1,73 @@
+package ops
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"greatminds/contract"
+	"greatminds/internal/knownagents"
+	"greatminds/runstore"
+	"greatminds/supervisor/audit"
+)
+
+// silent names bindings whose permission policy reaches nothing: those of an agent that is known
+// never to ask, or not to ask in the mode that it will be in.
+func (d *doctor) silent(c *contract.Contract, v *runstore.View) {
+	d.inspected("agents")
+	for _, b := range c.Bindings {
+		agent, ok := c.Agent(b.Agent)
+		if !ok {
+			continue
+		}
+		known, edition, ok := recognize(agent, v)
+		if !ok {
+			continue
+		}
+		mode := ""
+		if b.Mode != nil {
+			mode = *b.Mode
+		}
+		why := known.Silence(edition, mode)
+		if why == "" {
+			continue
+		}
+		d.report.add(audit.Finding{Component: "agents", Code: "agent_does_not_ask", Severity: audit.Warning, Place: "binding " + b.ID,
+			What: fmt.Sprintf("binding %s has `permission: %s`, but its agent %s is %s, and %s: no tool call of it will be decided on",
+				b.ID, b.Permission, agent.ID, known.Title, why),
+			Remedy: unsilence(b, known)})
+	}
+}
+
+// unsilence says what makes an agent ask.
+func unsilence(b contract.Binding, known knownagents.Agent) string {
+	if known.Asking == knownagents.AsksInMode {
+		return fmt.Sprintf("set `mode: %s` for binding %s in coordination/execution.yaml", known.Mode, b.ID)
+	}
+	return fmt.Sprintf("give binding %s another agent, or let this one work only where it may do anything", b.ID)
+}
+
+// recognize tells which known agent a manifest starts: by what the newest run of the same manifest
+// has on record as the agent's own name, else by its argv.
+func recognize(a contract.Agent, v *runstore.View) (knownagents.Agent, knownagents.Edition, bool) {
+	sha := a.SHA256()
+	var newest *runstore.Run
+	for _, r := range v.Runs() {
+		if r.AgentSHA256 == sha && len(r.Protocol) > 0 && (newest == nil || r.CreatedAt > newest.CreatedAt) {
+			newest = r
+		}
+	}
+	if newest != nil {
+		var record struct {
+			Negotiated struct {
+				Data struct{ Agent struct{ Name string } }
+			}
+		}
+		// A record of another form says nothing, like one of an agent that gave no name.
+		_ = json.Unmarshal(newest.Protocol, &record)
+		if known, edition, ok := knownagents.ByName(record.Negotiated.Data.Agent.Name); ok {
+			return known, edition, true
+		}
+	}
+	known, edition, _, ok := knownagents.Match(a.Argv)
+	return known, edition, ok
+}
