@@ -55,13 +55,8 @@ var collections = map[string]collection{
 	inObservations: removable(entity(inObservations, func(h *hot) pmap[*Observation] { return h.observations },
 		func(h *hot, path string, o *Observation) { h.putObservation(path, o) }, nil),
 		func(h *hot, key string) { h.observations, h.observed = h.observations.del(key), true }),
-	inAccountHolds: {name: inAccountHolds,
-		get: func(h *hot, key string) (json.RawMessage, bool) { return h.accountHolds.get(key) },
-		put: func(h *hot, key string, raw []byte, _ int) error {
-			h.putAccountHold(key, canonical(raw))
-			return nil
-		},
-		del: func(h *hot, key string) { h.accountHolds, h.held = h.accountHolds.del(key), true }},
+	inAccountHolds: entity(inAccountHolds, func(h *hot) pmap[*AccountHold] { return h.accountHolds },
+		func(h *hot, _ string, a *AccountHold) { h.putAccountHold(a) }, func(a *AccountHold) string { return a.Account }),
 	inReceipts: {name: inReceipts,
 		get: func(h *hot, key string) (json.RawMessage, bool) {
 			sha, ok := h.receipts.get(key)
@@ -140,6 +135,10 @@ func check(v any, raw []byte) string {
 		return known(permissionEdges, e.Status)
 	case *Operation:
 		return known(operationEdges, e.stage())
+	case *AccountHold:
+		if e.ID == "" || !e.Active() && e.Status != holdResolved {
+			return fmt.Sprintf("hold %q with the status %q", e.ID, e.Status)
+		}
 	}
 	return ""
 }

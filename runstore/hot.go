@@ -43,7 +43,7 @@ type hot struct {
 	maintenance  pmap[*Operation]
 	observations pmap[*Observation]
 	observed     bool // queue_observations has been used
-	accountHolds pmap[json.RawMessage]
+	accountHolds pmap[*AccountHold]
 	held         bool // account_holds has been used
 	requests     pmap[*Request]
 	extra        Members // unknown top-level members
@@ -139,8 +139,8 @@ func (h *hot) putObservation(path string, o *Observation) {
 	h.observations, h.observed = h.observations.set(path, o), true
 }
 
-func (h *hot) putAccountHold(account string, hold json.RawMessage) {
-	h.accountHolds, h.held = h.accountHolds.set(account, hold), true
+func (h *hot) putAccountHold(hold *AccountHold) {
+	h.accountHolds, h.held = h.accountHolds.set(hold.Account, hold), true
 }
 
 // maxEvents is the event limit in force.

@@ -177,6 +177,8 @@ func TestOperationsFollowTheirTable(t *testing.T) {
 	}
 }
 
+const wantHold = `{"account":"acc","id":"h1","kind":"quota_exhausted","observed_at":5.0,"rpc_code":402,"source_run":"r1","status":"active","until":null}`
+
 func TestRequestsFindingsAndHolds(t *testing.T) {
 	dir := storeDir(t)
 	s := openStore(t, options(dir, nil))
@@ -184,7 +186,7 @@ func TestRequestsFindingsAndHolds(t *testing.T) {
 		if err := tx.PutRequest("q1", json.RawMessage(` {"b":1, "a":[]} `)); err != nil {
 			return err
 		}
-		if err := tx.SetAccountHold("acc", json.RawMessage(`{"kind":"quota"}`)); err != nil {
+		if err := tx.HoldAccount(AccountHold{Account: "acc", ID: "h1", Kind: "quota_exhausted", ObservedAt: 5, RPCCode: 402, SourceRun: "r1"}); err != nil {
 			return err
 		}
 		return tx.SetFindings(json.RawMessage(`{"tasks":{},"version":1}`), map[string]any{"tasks": 0})
@@ -201,7 +203,7 @@ func TestRequestsFindingsAndHolds(t *testing.T) {
 	}
 	for name, f := range map[string]func(tx *Tx) error{
 		"receipt":  func(tx *Tx) error { return tx.PutRequest("q2", json.RawMessage(`{`)) },
-		"hold":     func(tx *Tx) error { return tx.SetAccountHold("x", json.RawMessage(`null`)) },
+		"hold":     func(tx *Tx) error { return tx.HoldAccount(AccountHold{Account: "x"}) },
 		"findings": func(tx *Tx) error { return tx.SetFindings(json.RawMessage(``), nil) },
 	} {
 		if r, ok := refusal.Find(s.Update(t.Context(), f)); !ok || r.Code != refusal.CodeRecordInvalid {
@@ -212,13 +214,13 @@ func TestRequestsFindingsAndHolds(t *testing.T) {
 	closeStore(t, s)
 	killed(t, dir, func(s *Store) {
 		v := s.View()
-		if string(v.Request("q1").Receipt) != `{"a":[],"b":1}` || string(v.AccountHold("acc")) != `{"kind":"quota"}` || string(v.Findings()) != `{"tasks":{},"version":1}` {
+		if string(v.Request("q1").Receipt) != `{"a":[],"b":1}` || string(encode(v.AccountHold("acc"))) != wantHold || string(v.Findings()) != `{"tasks":{},"version":1}` {
 			t.Errorf("got %s", everything(v))
 		}
-		update(t, s, func(tx *Tx) error { return tx.SetAccountHold("acc", nil) })
+		update(t, s, func(tx *Tx) error { _, err := tx.ResumeAccount("acc", "h1", "paid"); return err })
 	})
 	v, err := Read(dir)
-	if err != nil || len(v.AccountHolds()) != 0 || !strings.Contains(string(v.Document()), `"account_holds":{}`) || strings.Contains(string(v.Document()), "requests") {
+	if err != nil || len(v.AccountHolds()) != 1 || v.AccountHold("acc").Active() || !strings.Contains(string(v.Document()), `"account_holds":{"acc":{`) || strings.Contains(string(v.Document()), "requests") {
 		t.Errorf("got %v, %s", err, v.Document())
 	}
 }

@@ -35,7 +35,7 @@ func full(t *testing.T, s *Store) {
 			tx.PutOperation(Operation{ID: "resume-1", Kind: ResumeOperation, Status: "prepared", TaskID: "0002-b"}),
 			tx.PutRequest("req1", json.RawMessage(`{"answer":1}`)),
 			tx.SetFindings(json.RawMessage(`{"version":1,"tasks":{},"cycles":[]}`), nil),
-			tx.SetAccountHold("default", json.RawMessage(`{"kind":"quota"}`)),
+			tx.HoldAccount(AccountHold{Account: "default", ID: "h1", Kind: "quota_exhausted", RPCCode: 402}),
 			tx.SetEventLimit(500),
 		}
 		for _, err := range steps {

@@ -169,26 +169,6 @@ func (tx *Tx) SetFindings(findings json.RawMessage, data map[string]any) error {
 	return nil
 }
 
-// SetAccountHold stores an account's hold, a JSON object; nil removes it. The caller emits the
-// event that says why.
-func (tx *Tx) SetAccountHold(account string, hold json.RawMessage) error {
-	h := &tx.View.h
-	if hold == nil {
-		if _, there := h.accountHolds.get(account); there {
-			h.accountHolds = h.accountHolds.del(account)
-			tx.touch(inAccountHolds, account)
-		}
-		return nil
-	}
-	raw, err := checkRaw(hold)
-	if err != nil || isNull(raw) {
-		return refusal.New(refusal.CodeRecordInvalid, "this is a fault of the program: report it", "hold of account %q: %v", account, err)
-	}
-	h.putAccountHold(account, raw)
-	tx.touch(inAccountHolds, account)
-	return nil
-}
-
 // PutRequest stores the receipt of a changing request, a JSON value. The same id with the same
 // receipt again changes nothing; with another one it replaces it, as a begun request's receipt
 // becomes its final one.

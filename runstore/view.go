@@ -234,16 +234,6 @@ func (v *View) Request(id string) *Request {
 // Findings returns the maintenance findings, nil before the first.
 func (v *View) Findings() json.RawMessage { return v.h.findings }
 
-// AccountHold returns the hold of an account, nil where there is none.
-func (v *View) AccountHold(account string) json.RawMessage { return lookup(v.h.accountHolds, account) }
-
-// AccountHolds returns all account holds by account.
-func (v *View) AccountHolds() map[string]json.RawMessage {
-	all := make(map[string]json.RawMessage, v.h.accountHolds.len())
-	v.h.accountHolds.each(func(account string, hold json.RawMessage) bool { all[account] = hold; return true })
-	return all
-}
-
 // Sequence returns the sequence of the last event, 0 before the first.
 func (v *View) Sequence() uint64 { return v.h.lastEvent }
 

@@ -2,6 +2,8 @@ package refusal
 
 // Codes of the run store.
 const (
+	// CodeAccountHold is the end of an account's hold that is not the one on record.
+	CodeAccountHold Code = "account_hold_changed"
 	// CodeStoreMalformed is a snapshot or journal that does not parse, or does not fit together.
 	CodeStoreMalformed Code = "store_malformed"
 	// CodeStoreNewer is a snapshot that a newer version wrote.
@@ -42,6 +44,7 @@ const (
 
 func init() {
 	register([]Entry{
+		{CodeAccountHold, Failed, "the account's hold is not the one that was named"},
 		{CodeStoreMalformed, Storage, "the run store's files do not parse or do not fit together; nothing was changed"},
 		{CodeStoreNewer, Storage, "a newer version wrote the run store"},
 		{CodeStoreConflict, Storage, "another tool has written the run store while a journal of ours was open; nothing was changed"},
