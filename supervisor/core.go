@@ -268,7 +268,11 @@ func assignment(j dispatch.Judgement) status.Assignment {
 }
 
 func account(name string, a policy.AccountVerdict) status.Account {
-	out := status.Account{Reason: wordOr(a.Hold, dispatch.Ready), Account: name, Failures: a.Failures, SourceRun: a.SourceRun}
+	out := status.Account{Reason: wordOr(a.Hold, dispatch.Ready), Account: name, Failures: a.Failures, SourceRun: a.SourceRun,
+		Hold: a.Limit.Kind, HoldID: a.Limit.ID}
+	if a.Hold == policy.AccountRateLimit || a.Hold == policy.AccountQuota {
+		out.What, out.Remedy = dispatch.LimitWords(name, a.Limit, a.NextAt)
+	}
 	if !a.NextAt.IsZero() {
 		at := epoch(a.NextAt)
 		out.NextAt = &at

@@ -92,6 +92,9 @@ func (e *execution) told(ctx context.Context) (ending, bool) {
 
 // sessionFailed maps a failed handshake or turn to the run's state and reason.
 func (e *execution) sessionFailed(err error) ending {
+	if end, ok := e.limited(err); ok {
+		return end
+	}
 	var te *transport.Error
 	if !errors.As(err, &te) {
 		return e.failed(transportFailure, "ConnectionError", err)
@@ -121,8 +124,12 @@ func (e *execution) sessionFailed(err error) ending {
 func (e *execution) turnEnded(ctx context.Context, turn transport.Turn, err error) ending {
 	e.outcome.stopReason = turn.StopReason
 	e.hearAll()
+	limit, limited := e.limited(err) // seen also where the run was told to stop
 	if end, ok := e.told(ctx); ok {
 		return end
+	}
+	if limited {
+		return limit
 	}
 	if e.unanswered.Load() {
 		return ending{runstore.WaitingInput, permissionRequired, err}

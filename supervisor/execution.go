@@ -59,6 +59,7 @@ type execution struct {
 	unrecorded atomic.Pointer[error] // the first observation that the store did not take
 	activity   chan struct{}         // the agent said something; holds one notice
 	silence    silence               // how long it says nothing
+	limit      *limitSeen            // the limit of its account that it has answered with
 
 	mu         sync.Mutex
 	promptEnds time.Time
@@ -109,6 +110,7 @@ type outcome struct {
 	authMethod      *string
 	inputBudget     map[string]any
 	idle            map[string]any
+	accountLimit    map[string]any
 	what            string
 }
 

@@ -192,6 +192,9 @@ func (d *Daemon) recordEnd(ctx context.Context, e *execution, end *ending) error
 		if err := permission.CloseRun(tx, run.ID, permission.RunClosed); err != nil {
 			return err
 		}
+		if err := d.recordLimit(tx, e); err != nil {
+			return err
+		}
 		out, took := e.outcomeRecord(stats), elapsed.Seconds()
 		out.ElapsedSeconds = &took
 		protocol, err := e.protocolRecord(run, stats, settled, epoch(tx.Now()))

@@ -22,7 +22,7 @@ func (d *Daemon) world() dispatch.World {
 		}
 	}
 	w := d.core.world(d.places)
-	w.Holds, w.Stopping, w.Waited = holds, d.stopping, d.ends.waited
+	w.Holds, w.Stopping, w.Waited, w.HeldFor = holds, d.stopping, d.ends.waited, d.limits.waited
 	return w
 }
 

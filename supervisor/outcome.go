@@ -25,6 +25,9 @@ func (e *execution) outcomeRecord(s transport.Stats) *runstore.Outcome {
 	if c.inputBudget != nil {
 		o.InputBudget = raw(c.inputBudget)
 	}
+	if c.accountLimit != nil {
+		o.AccountLimit = raw(c.accountLimit)
+	}
 	if c.idle != nil {
 		o.Extra["idle"] = raw(c.idle)
 	}

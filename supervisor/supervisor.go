@@ -61,6 +61,7 @@ type Daemon struct {
 	work    sync.WaitGroup
 	later   later
 	ends    ends
+	limits  limits
 
 	mu       sync.Mutex
 	live     map[runstore.RunID]*execution
@@ -103,7 +104,7 @@ func newDaemon(ctx context.Context, o Options) (_ *Daemon, err error) {
 		return nil, err
 	}
 	d := &Daemon{core: c, wake: make(chan struct{}, 1), live: map[runstore.RunID]*execution{}, inWork: map[string]bool{},
-		holds: map[tasks.ID]runstore.Hold{}, halt: make(chan struct{}), ends: ends{began: time.Now()}}
+		holds: map[tasks.ID]runstore.Hold{}, halt: make(chan struct{}), ends: ends{began: time.Now()}, limits: limits{began: time.Now()}}
 	d.broker = &permission.Broker{Store: c.store, Owner: c.owner, Now: o.Now, Log: c.log, Revision: c.revision}
 	if err = c.recover(ctx); err != nil {
 		return nil, errors.Join(err, c.close(context.WithoutCancel(ctx)))

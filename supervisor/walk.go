@@ -26,6 +26,7 @@ import (
 // Each step either goes on or returns how the run ends; nothing after it is tried.
 func (d *Daemon) walk(ctx context.Context, e *execution) {
 	end := d.steps(ctx, e)
+	d.holdAccount(ctx, e)
 	if told, was := e.told(ctx); was && end.state != runstore.Completed {
 		// Whatever failed, failed because the run was told to stop.
 		end, e.outcome.errorType, e.outcome.errorCode, e.outcome.what = told, "", nil, ""

@@ -21,7 +21,7 @@ func (a *app) runGroup() *cobra.Command {
 		a.runControl("cancel", "Ask the daemon to end a run within its limits."),
 		a.runControl("retry", "Allow one more attempt after a run that has ended or waits."),
 		a.runRepair(), a.runPermission(),
-		a.runContract(), a.runSubmit(), a.runCommand(), a.runCommandStatus(), a.runCommandResolve())
+		a.runContract(), a.runSubmit(), a.runCommand(), a.runCommandStatus(), a.runCommandResolve(), a.runAccountResume())
 	return run
 }
 

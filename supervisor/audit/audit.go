@@ -83,7 +83,7 @@ type Facts struct {
 func Check(f Facts) []Finding {
 	a := &audit{Facts: f, open: map[runstore.TaskID]bool{}}
 	a.openTasks()
-	for _, question := range []func(){a.acknowledged, a.runs, a.commands, a.permissions, a.results, a.operations,
+	for _, question := range []func(){a.acknowledged, a.runs, a.accounts, a.commands, a.permissions, a.results, a.operations,
 		a.journal, a.merges, a.places, a.holds, a.uncertain, a.documents} {
 		question()
 	}

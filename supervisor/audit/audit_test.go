@@ -182,6 +182,10 @@ func TestEachBrokenPromiseIsFoundAlone(t *testing.T) {
 		"keeper of a command": {func(d doc) { member(d, "commands", "c1")["process"] = doc{"pid": 7, "keeper": doc{"pid": 8}} }, alive(8), "commands/process_left error 8"},
 		"executed unrecorded": {func(d doc) { delete(member(d, "commands", "c1"), "process") }, nil, "commands/process_unrecorded error c1"},
 		"run not recovered":   {func(d doc) { r := later(d); r["state"] = "running" }, nil, "runtime/run_not_recovered error r2"},
+		"limit without a hold": {func(d doc) {
+			member(d, "runs", "r1")["account"] = "spent"
+			member(d, "runs", "r1")["account_limit_observation"] = doc{"hold_id": "h", "account": "spent"}
+		}, nil, "accounts/account_hold_missing error spent"},
 		"two active runs": {func(d doc) {
 			later(d)
 			r := clone(d, "runs", "r2", "r3")

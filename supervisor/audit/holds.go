@@ -16,7 +16,7 @@ import (
 var passing = []string{
 	dispatch.ActiveRun, dispatch.ResultUnresolved, dispatch.CommandUnresolved, dispatch.Stopping,
 	dispatch.ProjectCapacity, dispatch.BindingCapacity, dispatch.AccountCapacity,
-	string(policy.RetryBackoff), string(policy.NoProgressBackoff), string(policy.AccountBackoff),
+	string(policy.RetryBackoff), string(policy.NoProgressBackoff), string(policy.AccountBackoff), string(policy.AccountRateLimit),
 }
 
 // holds looks at everything that does not go on: it must say why, and what helps.

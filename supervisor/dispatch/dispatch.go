@@ -53,6 +53,8 @@ type World struct {
 	// Waited is for how long at least a run has been over by this process's monotonic clock; nil
 	// where nobody knows.
 	Waited func(runstore.RunID) time.Duration
+	// HeldFor is the same for the hold of an account, by its id: since it was observed.
+	HeldFor func(hold string) time.Duration
 }
 
 // Places are the folders and branches that runs would need, as they were found. A claim that
@@ -132,7 +134,7 @@ func judge(w World, v *runstore.View, c Candidate, account policy.AccountVerdict
 		Revision: string(c.Task.Revision), Pinned: pinned(w, c.Binding)}, limits(c.Binding), w.Now)
 	for _, question := range []func(World, *runstore.View, []*runstore.Run, *Judgement) bool{
 		stopping, processHold, activeRun, unreadable, openResult, openCommand, openOperation,
-		accountLogin, repeat, accountBackoff, place, capacity,
+		accountLogin, repeat, accountHold, place, capacity,
 	} {
 		if question(w, v, history, &j) {
 			return j
@@ -309,13 +311,33 @@ func causeOf(r *runstore.Run) string {
 	return ": " + what
 }
 
-func accountBackoff(_ World, _ *runstore.View, _ []*runstore.Run, j *Judgement) bool {
-	if j.Account.Hold != policy.AccountBackoff {
-		return false
+// accountHold holds what runs under an account that its provider has limited, or that failed to
+// start again and again. An operator's retry waits too: E-504.
+func accountHold(_ World, _ *runstore.View, _ []*runstore.Run, j *Judgement) bool {
+	a, name := j.Account, j.Binding.Account
+	switch a.Hold {
+	case policy.AccountBackoff:
+		j.NextAt = a.NextAt
+		return hold(j, string(a.Hold), "", "account %s had %d failed starts; next at %s",
+			name, a.Failures, a.NextAt.UTC().Format(time.RFC3339))
+	case policy.AccountRateLimit, policy.AccountQuota:
+		j.NextAt = a.NextAt
+		what, remedy := LimitWords(name, a.Limit, a.NextAt)
+		return hold(j, string(a.Hold), remedy, "%s", what)
 	}
-	j.NextAt = j.Account.NextAt
-	return hold(j, string(policy.AccountBackoff), "", "account %s had %d failed starts; next at %s",
-		j.Binding.Account, j.Account.Failures, j.Account.NextAt.UTC().Format(time.RFC3339))
+	return false
+}
+
+// LimitWords says what an account that is limited waits for, and the command that ends the wait. A
+// zero next is never.
+func LimitWords(account string, l policy.Limit, next time.Time) (what, remedy string) {
+	resume := fmt.Sprintf("greatminds run account-resume %s --hold-id %s --reason TEXT", account, l.ID)
+	if next.IsZero() {
+		return fmt.Sprintf("the provider of account %s has told run %s that its quota is used up (code %d); nothing runs under it until you resume it",
+			account, l.SourceRun, l.Code), "see to the quota, then " + resume
+	}
+	return fmt.Sprintf("the provider of account %s has told run %s to slow down (code %d); it goes on by itself at %s",
+		account, l.SourceRun, l.Code, next.UTC().Format(time.RFC3339)), "wait, or go on at once: " + resume
 }
 
 // place holds what could only fail for want of a folder or a branch.

@@ -75,10 +75,27 @@ func Accounts(w World, v *runstore.View) map[string]policy.AccountVerdict {
 	out := map[string]policy.AccountVerdict{}
 	for _, b := range w.Contract.Bindings {
 		if _, done := out[b.Account]; !done {
-			out[b.Account] = policy.Account(byAccount[b.Account], initial, max, w.Now)
+			out[b.Account] = policy.Account(byAccount[b.Account], initial, max, w.Now).With(LimitOf(w, v, b.Account), w.Now)
 		}
 	}
 	return out
+}
+
+// LimitOf is the limit on record of an account, zero for none.
+func LimitOf(w World, v *runstore.View, account string) policy.Limit {
+	hold := v.AccountHold(account)
+	if hold == nil {
+		return policy.Limit{}
+	}
+	l := policy.Limit{ID: hold.ID, Kind: hold.Kind, Code: hold.RPCCode, SourceRun: string(hold.SourceRun),
+		ObservedAt: moment(hold.ObservedAt), Ended: !hold.Active()}
+	if hold.Until != nil {
+		l.Until = moment(*hold.Until)
+	}
+	if w.HeldFor != nil {
+		l.Waited = w.HeldFor(hold.ID)
+	}
+	return l
 }
 
 func accountRun(w World, v *runstore.View, r *runstore.Run) policy.AccountRun {

@@ -20,6 +20,7 @@ func arguments(r run) map[string]any {
 		"run.submit":  ops.SubmitArgs{Text: `{"decision":"no_change","payload":{}}`},
 		"run.command": ops.CommandArgs{Command: "unit"}, "run.command-status": ops.CommandStatusArgs{Request: "none"},
 		"run.command-resolve": ops.ResolveArgs{Request: "none", Reason: "r"},
+		"run.account-resume":  ops.AccountResumeArgs{Account: "default", Hold: "none", Reason: "r"},
 		"run.permission":      ops.PermissionArgs{Request: "none"}, "run.permission-answer": ops.AnswerArgs{Request: "none", Option: "o"},
 		"task.new": ops.NewTaskArgs{Stream: "product", Title: "x"}, "task.mv": ops.MoveArgs{ID: "1", To: "feature_test"},
 		"task.append-block": ops.BlockArgs{ID: "1", Kind: "plan"}, "task.withdraw": ops.WithdrawArgs{ID: "1", Reason: "r"},
@@ -31,7 +32,7 @@ func arguments(r run) map[string]any {
 // operation of the table.
 func TestEveryOperationChecksItsCaller(t *testing.T) {
 	operators := map[string]bool{"run.pause": true, "run.resume": true, "run.cancel": true, "run.retry": true, "run.repair": true,
-		"run.command-resolve": true, "run.permission-answer": true, "task.mv": true, "task.append-block": true,
+		"run.command-resolve": true, "run.account-resume": true, "run.permission-answer": true, "task.mv": true, "task.append-block": true,
 		"task.withdraw": true, "task.plan": true}
 	runs := map[string]bool{"run.contract": true, "run.submit": true, "run.command": true}
 	either := map[string]bool{"run.command-status": true, "task.new": true}

@@ -83,6 +83,7 @@ func init() {
 	add("run.command", Assigned, true, runCommand)
 	add("run.command-status", Either, false, runCommandStatus)
 	add("run.command-resolve", Operator, true, runCommandResolve)
+	add("run.account-resume", Operator, true, runAccountResume)
 	add("run.permission", Anyone, false, runPermission)
 	add("run.permission-answer", Operator, true, runPermissionAnswer)
 	add("task.new", Either, true, taskNew)

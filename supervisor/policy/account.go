@@ -19,10 +19,13 @@ type AccountRun struct {
 
 // AccountVerdict is one account's entry in `run status`.
 type AccountVerdict struct {
-	Hold      Reason
-	Failures  int
-	NextAt    time.Time
+	Hold     Reason
+	Failures int
+	NextAt   time.Time
+	// SourceRun is the run that the hold comes from; without a hold, the last that failed.
 	SourceRun string
+	// Limit is the limit that holds the account, also where another hold is told first; else zero.
+	Limit Limit
 }
 
 // Account judges one account by all of its runs, in the order of their claims.
@@ -64,6 +67,20 @@ func Account(runs []AccountRun, initial, max time.Duration, now time.Time) Accou
 	}
 	if next := Until(last, waited, Backoff(v.Failures, initial, max), now); now.Before(next) {
 		v.Hold, v.NextAt = AccountBackoff, next
+	}
+	return v
+}
+
+// With is the verdict under a limit that the account's provider has told of. A login comes before
+// it, and it comes before the delay after failed starts (reference 3).
+func (v AccountVerdict) With(limit Limit, now time.Time) AccountVerdict {
+	held, next := limit.Holds(now)
+	if held == None {
+		return v
+	}
+	v.Limit = limit
+	if v.Hold != AccountNeedsLogin {
+		v.Hold, v.NextAt, v.SourceRun = held, next, limit.SourceRun
 	}
 	return v
 }

@@ -4,7 +4,7 @@
 // The invariant kept: a verdict depends only on what the store acknowledged, so a restart
 // never changes it, and nothing after a prompt is ever repeated without a person.
 // Spec: "Bounded startup retries", "Shared account startup backoff",
-// "Bounded turns without workflow progress".
+// "Bounded turns without workflow progress"; reference 3 for the limits that a provider tells of.
 package policy
 
 import (
@@ -27,6 +27,8 @@ const (
 	StartupRetryLimit  Reason = "startup_retry_limit"
 	RetryBackoff       Reason = "retry_backoff"
 	AccountBackoff     Reason = "account_backoff"
+	AccountRateLimit   Reason = "account_rate_limit"
+	AccountQuota       Reason = "account_quota_exhausted"
 	AccountNeedsLogin  Reason = "account_authentication_required"
 	StartupRetry       Reason = "startup_retry_dispatch"
 	NoProgressContinue Reason = "no_progress_continuation"

@@ -39,8 +39,15 @@ type Account struct {
 	Reason   string `json:"reason"`
 	Account  string `json:"account"`
 	Failures int    `json:"failures"`
-	// NextAt is when a backoff ends, in epoch seconds; nil where none is running.
+	// Hold is the kind of a limit that the account's provider has told of, rate_limit or
+	// quota_exhausted, and HoldID names it; empty where none holds.
+	Hold   string `json:"hold,omitempty"`
+	HoldID string `json:"hold_id,omitempty"`
+	// NextAt is when the hold ends by itself, in epoch seconds; nil where it does not, or there is none.
 	NextAt *float64 `json:"next_at,omitempty"`
 	// SourceRun is the run that caused the hold.
 	SourceRun string `json:"source_run,omitempty"`
+	// What and Remedy are those of an assignment that waits for the account.
+	What   string `json:"what,omitempty"`
+	Remedy string `json:"remedy,omitempty"`
 }

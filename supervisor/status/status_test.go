@@ -213,7 +213,9 @@ func TestTextSaysWhatHelps(t *testing.T) {
 		Assignments: []status.Assignment{
 			{TaskID: "0001-one", Binding: "dev", Reason: "active_run"},
 			{TaskID: "0002-two", Binding: "dev", Reason: "no_progress_limit", What: "a turn ended without a decision", Remedy: "greatminds run retry r2"}},
-		Accounts: map[string]status.Account{"default": {Reason: "account_backoff", Account: "default", Failures: 2, NextAt: &at}},
+		Accounts: map[string]status.Account{"default": {Reason: "account_backoff", Account: "default", Failures: 2, NextAt: &at},
+			"slow":  {Reason: "account_rate_limit", Account: "slow", NextAt: &at, What: "told to slow down", Remedy: "wait, or greatminds run account-resume slow"},
+			"spent": {Reason: "account_quota_exhausted", Account: "spent", What: "the quota\nis used up", Remedy: "greatminds run account-resume spent"}},
 	}
 	found := []tasks.Found{
 		{Ref: tasks.Ref{ID: "0002-two", Queue: "feature_dev"}, Task: &tasks.Task{Title: "Two"}},
@@ -235,6 +237,8 @@ func TestTextSaysWhatHelps(t *testing.T) {
 		"running", "run " + string(run),
 		"0002-two", "no_progress_limit: a turn ended without a decision", "greatminds run retry r2",
 		"unreadable_task: line 3: what is this", "account default: account_backoff after 2 failures, 55s left",
+		"account slow: account_rate_limit: told to slow down, 55s left\n    wait, or greatminds run account-resume slow\n",
+		"account spent: account_quota_exhausted: the quota is used up\n    greatminds run account-resume spent\n",
 	} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q is missing in\n%s", part, text)

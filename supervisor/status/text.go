@@ -133,11 +133,15 @@ func (d *document) held(b *strings.Builder, now time.Time) {
 		}
 	}
 	for _, name := range keys(d.Accounts) {
-		if a := d.Accounts[name]; a.Reason != "ready" {
-			until := ""
-			if a.NextAt != nil {
-				until = ", " + left(*a.NextAt, now) + " left"
-			}
+		a, until := d.Accounts[name], ""
+		if a.NextAt != nil {
+			until = ", " + left(*a.NextAt, now) + " left"
+		}
+		switch {
+		case a.Reason == "ready":
+		case a.What != "":
+			lines = append(lines, fmt.Sprintf("  account %s: %s: %s%s", name, a.Reason, oneLine(a.What), until), "    "+oneLine(a.Remedy))
+		default:
 			lines = append(lines, fmt.Sprintf("  account %s: %s after %d failures%s", name, a.Reason, a.Failures, until))
 		}
 	}

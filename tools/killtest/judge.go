@@ -299,7 +299,7 @@ func (j *judgement) controls() {
 
 // moving are the holds that end without anybody's doing.
 var moving = map[string]bool{"ready": true, "active_run": true, "domain_result_unresolved": true, "command_unresolved": true,
-	"retry_backoff": true, "account_backoff": true, "no_progress_backoff": true, "project_capacity": true,
+	"retry_backoff": true, "account_backoff": true, "account_rate_limit": true, "no_progress_backoff": true, "project_capacity": true,
 	"binding_capacity": true, "account_capacity": true}
 
 // holds: every task that is not finished says why it does not move, and what helps where waiting does not.

@@ -160,7 +160,7 @@ func (s *scene) held(ctx context.Context) (bool, error) {
 	}
 	for _, a := range doc.Assignments {
 		if a.TaskID == s.task && slices.Contains([]string{"ready", "active_run", "domain_result_unresolved", "retry_backoff",
-			"account_backoff", "project_capacity", "binding_capacity", "account_capacity", "no_progress_backoff"}, a.Reason) {
+			"account_backoff", "account_rate_limit", "project_capacity", "binding_capacity", "account_capacity", "no_progress_backoff"}, a.Reason) {
 			return false, nil
 		}
 	}
