@@ -33,6 +33,11 @@ var deviations = []deviation{
 		"it offers to load a session, but answers the load in a new process with an error: it has saved none"},
 	{"gemini", "settings", refusesModel, noModelOption},
 
+	{"codex-new", "rejected", facts{"run": "cancelled agent_cancelled", "stop": "cancelled"}, rejectCancels},
+	{"codex-new", "429-once", facts{"task": stays}, "it does not ask again after 429, and its turn ends with end_turn all the same"},
+	{"codex-new", "429", answersWell, endsAsIfWell},
+	{"codex-new", "500", answersWell, endsAsIfWell},
+
 	{"pi", "submit-cli", neverAsks, asksNobody},
 	{"pi", "allowed", neverAsks, asksNobody},
 	{"pi", "rejected", facts{"asked": "0", "file": "written"}, asksNobody + ", so there is nothing to reject"},
