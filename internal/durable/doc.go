@@ -10,6 +10,7 @@
 // The steps of each call, in order, one Step each:
 //
 //	Replace   create ".BASE.RANDOM.tmp" beside the file, write, sync, rename over it, syncdir
+//	Publish   the same without both syncs: nothing of it is acknowledged
 //	Create    the same with a move (RENAME_NOREPLACE) in place of the rename
 //	Rename    move (RENAME_NOREPLACE), syncdir of the new folder, syncdir of the old one
 //	Link      link to ".BASE.RANDOM.tmp", rename over; not synced

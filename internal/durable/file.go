@@ -28,6 +28,27 @@ func (d *Disk) Replace(path string, data []byte, perm fs.FileMode) error {
 	return d.settle("replace", path)
 }
 
+// Publish puts data at path as a complete file, over what was there, and syncs nothing: it is for what
+// is shown while it changes and is missed by nobody after a power cut, which may leave the old file,
+// the new one, or one without its data. A crash of the process leaves the old or the new one.
+func (d *Disk) Publish(path string, data []byte, perm fs.FileMode) error {
+	tmp := temporaryName(path)
+	f, err := d.createFile(tmp, perm)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	err = d.writeAt(f, tmp, data, 0)
+	if err = errors.Join(err, f.Close()); err != nil {
+		d.discard(tmp)
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	err = d.do(Step{Op: OpRename, Path: tmp, To: path}, func(Step) error { return os.Rename(tmp, path) })
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, d.giveUp(tmp, err))
+	}
+	return nil
+}
+
 // Create puts data at path as a complete file, or fails with fs.ErrExist where anything
 // stands there, a dangling link included.
 func (d *Disk) Create(path string, data []byte, perm fs.FileMode) error {

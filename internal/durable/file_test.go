@@ -62,6 +62,9 @@ func TestEachCallMakesItsDocumentedSteps(t *testing.T) {
 		{"replace", "create write sync rename syncdir", func(d *durable.Disk, dir string) error {
 			return d.Replace(dir+"/f", []byte("x"), 0o600)
 		}},
+		{"publish", "create write rename", func(d *durable.Disk, dir string) error {
+			return d.Publish(dir+"/f", []byte("x"), 0o600)
+		}},
 		{"create", "create write sync move syncdir", func(d *durable.Disk, dir string) error {
 			return d.Create(dir+"/new", []byte("x"), 0o600)
 		}},
@@ -264,6 +267,28 @@ func TestAFailureIsEitherUndoneOrCalledUncertain(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A file that is shown while it changes is whole at any moment too, and a failure leaves nothing behind.
+func TestWhatIsPublishedIsWholeOrNotThere(t *testing.T) {
+	for _, plan := range []func(int) faultdisk.Fault{
+		faultdisk.CrashAt,
+		func(n int) faultdisk.Fault { return faultdisk.ShortAt(n, 2, syscall.ENOSPC) },
+	} {
+		n := everyStep(t, plan, func(fd *faultdisk.FaultDisk, dir string) {
+			err := fd.Disk().Publish(dir+"/f", []byte("new text"), 0o600)
+			got, readErr := os.ReadFile(dir + "/f")
+			if readErr != nil || string(got) != "old" && string(got) != "new text" || err == nil && string(got) == "old" {
+				t.Errorf("got %q after %v", got, err)
+			}
+			if left := names(t, dir); err != nil && !fd.Crashed() && len(left) != 1 {
+				t.Errorf("%v is left over after %v", left, err)
+			}
+		})
+		if n < 3 {
+			t.Fatalf("only %d steps were tried", n)
+		}
 	}
 }
 

@@ -12,7 +12,7 @@ const maxHeld = 4 << 10
 // open matches an end of text that more text could turn into something to mask: a name whose value
 // has not come yet, or whose quoted value has not ended.
 var open = regexp.MustCompile(`(?i)(?:\bbearer\s+|api\s|` + sensitive + `[\w.-]*\\?["']?\s*(?:[:=]\s*(?:(?:basic|bearer)\s+)?` +
-	`(?:\\?"(?:[^"\\]|\\[^"])*|'[^']*)?)?)$`)
+	`(?:\\?"(?:[^"\\]|\\[^"])*|'[^']*)?)?|[a-z][a-z0-9+.-]*://[^\s/@]*)$`)
 
 // Stream masks a text that arrives in pieces. What is cut between two of them is masked as in one:
 // all that Write and Flush return, joined, is what [Redactor.Text] makes of the whole text, but for a
@@ -50,10 +50,8 @@ func (s *Stream) safe() int {
 	cut := 1 + strings.LastIndexAny(s.held, " \t\n")
 	for cut > 0 {
 		at := s.r.apart(s.held, cut)
-		if at == cut && (mentions(s.held[:cut], "bearer") || mentions(s.held[:cut], stems...)) {
-			if m := open.FindStringIndex(s.held[:cut]); m != nil {
-				at = m[0]
-			}
+		if at == cut {
+			at = closed(s.held, cut)
 		}
 		if at == cut {
 			return cut
@@ -64,6 +62,30 @@ func (s *Stream) safe() int {
 		return 0
 	}
 	return s.r.apart(s.held, len(s.held))
+}
+
+// closed lowers a cut of text to where what is open there begins.
+func closed(text string, cut int) int {
+	if mentions(text[:cut], "bearer") || mentions(text[:cut], stems...) || strings.Contains(text[:cut], "://") {
+		if m := open.FindStringIndex(text[:cut]); m != nil {
+			return m[0]
+		}
+	}
+	return cut
+}
+
+// Head masks the start of a text, at most n bytes of it. No part of a secret shows where it is cut.
+func (r *Redactor) Head(s string, n int) string {
+	if len(s) <= n {
+		return r.Text(s)
+	}
+	for cut := n; ; {
+		next := closed(s, r.apart(s, cut))
+		if next == cut {
+			return r.Text(s[:cut])
+		}
+		cut = next
+	}
 }
 
 // apart lowers a cut of text until no known value lies across it, whatever follows the text.

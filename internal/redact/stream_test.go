@@ -79,6 +79,21 @@ func TestStreamHoldsLittle(t *testing.T) {
 	}
 }
 
+// A text that is cut shows no part of what the whole would mask.
+func TestHeadCutsNoSecret(t *testing.T) {
+	r := New("CANARY SECRET VALUE")
+	text := `a CANARY SECRET VALUE b Bearer CANARYabc c password: "CANARY two" d https://me:CANARYpw@host e api key=CANARY f`
+	for n := range len(text) + 2 {
+		got := r.Head(text, n)
+		if strings.Contains(got, "CANARY") || strings.Contains(got, "SECRET") || len(strings.ReplaceAll(got, Mask, "")) > n {
+			t.Errorf("%d bytes: %q", n, got)
+		}
+	}
+	if got := r.Head(text, len(text)); got != r.Text(text) {
+		t.Errorf("the whole is %q", got)
+	}
+}
+
 func BenchmarkStream(b *testing.B) {
 	s := New("CANARY-SECRET-VALUE", "another-secret-value-of-some-length").Stream()
 	piece := strings.Repeat("some words of an agent's answer, ", 62)
