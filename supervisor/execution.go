@@ -60,6 +60,7 @@ type execution struct {
 	activity   chan struct{}         // the agent said something; holds one notice
 	silence    silence               // how long it says nothing
 	limit      *limitSeen            // the limit of its account that it has answered with
+	feed       feed                  // what it is seen doing, for people
 
 	mu         sync.Mutex
 	promptEnds time.Time
@@ -156,7 +157,8 @@ func (e *execution) closePipes() {
 }
 
 // Update notes that the agent said something; the transport keeps the counters.
-func (e *execution) Update(transport.Update) error {
+func (e *execution) Update(u transport.Update) error {
+	e.feed.update(u)
 	select {
 	case e.activity <- struct{}{}:
 	default: // a notice is already waiting
@@ -177,7 +179,7 @@ type handler struct {
 func (h handler) Permission(ctx context.Context, r transport.PermissionRequest) transport.PermissionAnswer {
 	defer h.ask()()
 	answered := h.d.broker.Ask(ctx, permission.Asked{Run: h.run, Policy: h.binding.Permission, Workspace: h.workspace,
-		SessionID: r.SessionID, PromptEnds: h.promptEndsAt(), Secrets: h.secrets, Request: r})
+		SessionID: r.SessionID, PromptEnds: h.promptEndsAt(), Secrets: h.secrets, Request: r, Progress: h.feed.question(r)})
 	if answered.TimedOut {
 		h.unanswered.Store(true)
 	}

@@ -180,6 +180,7 @@ func (d *Daemon) ladder(e *execution) execgate.Grace {
 // recordEnd writes outcome, protocol record and state in one transaction, and says in end what
 // the run came to.
 func (d *Daemon) recordEnd(ctx context.Context, e *execution, end *ending) error {
+	d.closeFeed(e)
 	elapsed := time.Since(e.began)
 	var stats transport.Stats
 	if e.session != nil {

@@ -10,6 +10,7 @@ import (
 	"greatminds/internal/durable"
 	"greatminds/internal/execgate"
 	"greatminds/runstore"
+	"greatminds/supervisor/activity"
 	"greatminds/supervisor/control"
 	"greatminds/supervisor/ops"
 	"greatminds/supervisor/results"
@@ -92,3 +93,5 @@ func (nobody) Wake()                            {}
 func (nobody) Live(runstore.RunID) bool         { return false }
 func (nobody) Waits(runstore.PermissionID) bool { return false }
 func (nobody) Cancel(runstore.RunID)            {}
+
+func (nobody) Activity(runstore.RunID) *activity.Feed { return nil }

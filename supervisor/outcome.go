@@ -15,6 +15,7 @@ func (e *execution) outcomeRecord(s transport.Stats) *runstore.Outcome {
 		PrePromptActivity: &s.PrePromptActivity, SessionStrategy: c.strategy, InputBytesReserved: &c.reserved,
 		SessionInputBytesReserved: &c.sessionReserved, ErrorType: c.errorType,
 		ErrorCode: c.errorCode, AuthenticationMethod: c.authMethod, Extra: runstore.Members{}}
+	o.ActivityUnavailable = e.feed.unavailable()
 	if c.stopReason != "" {
 		o.StopReason = &c.stopReason
 	}

@@ -109,6 +109,7 @@ func newDaemon(ctx context.Context, o Options) (_ *Daemon, err error) {
 	if err = c.recover(ctx); err != nil {
 		return nil, errors.Join(err, c.close(context.WithoutCancel(ctx)))
 	}
+	d.prepareFeeds()
 	d.catalog = discovery.Open(c.tree, o.Project.Runtime, c.queues(), o.Now, c.log)
 	return d, nil
 }

@@ -25,6 +25,7 @@ import (
 //
 // Each step either goes on or returns how the run ends; nothing after it is tried.
 func (d *Daemon) walk(ctx context.Context, e *execution) {
+	defer e.feed.end() // also where the run's end could not be recorded
 	end := d.steps(ctx, e)
 	d.holdAccount(ctx, e)
 	if told, was := e.told(ctx); was && end.state != runstore.Completed {
@@ -109,6 +110,7 @@ func (d *Daemon) launch(ctx context.Context, e *execution) (ending, bool) {
 
 // openSession makes the handshake and opens or loads the session.
 func (d *Daemon) openSession(ctx context.Context, e *execution) (ending, bool) {
+	d.openFeed(e)
 	session, err := transport.Open(ctx, d.sessionOptions(e))
 	e.session = session // also beside an error: what was counted until then belongs to the outcome
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"greatminds/internal/refusal"
 	"greatminds/runstore"
 	"greatminds/supervisor"
+	"greatminds/supervisor/activity"
 	"greatminds/supervisor/control"
 	"greatminds/supervisor/dispatch"
 	"greatminds/supervisor/status"
@@ -41,8 +42,10 @@ type life struct {
 
 // A life is the daemon that operations ask.
 
-func (l *life) Wake()                            {}
-func (l *life) Live(id runstore.RunID) bool      { return id == l.driven }
+func (l *life) Wake()                                  {}
+func (l *life) Live(id runstore.RunID) bool            { return id == l.driven }
+func (l *life) Activity(runstore.RunID) *activity.Feed { return nil }
+
 func (l *life) Waits(runstore.PermissionID) bool { return l.driven != "" }
 func (l *life) Cancel(runstore.RunID)            {}
 

@@ -15,6 +15,7 @@ import (
 func arguments(r run) map[string]any {
 	return map[string]any{
 		"run.status": nil, "run.events": ops.EventsArgs{Limit: 1}, "run.list": ops.ListArgs{Limit: 1}, "run.show": ops.RunArgs{Run: r.id},
+		"run.watch": ops.WatchArgs{Run: r.id}, "run.permissions": nil,
 		"run.pause": nil, "run.resume": nil, "run.cancel": ops.RunArgs{Run: r.id}, "run.retry": ops.RunArgs{Run: r.id},
 		"run.repair": ops.RepairArgs{Operation: "x"}, "run.contract": nil,
 		"run.submit":  ops.SubmitArgs{Text: `{"decision":"no_change","payload":{}}`},

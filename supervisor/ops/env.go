@@ -9,6 +9,7 @@ import (
 	"greatminds/contract"
 	"greatminds/internal/refusal"
 	"greatminds/runstore"
+	"greatminds/supervisor/activity"
 	"greatminds/supervisor/status"
 	"greatminds/tasks"
 )
@@ -69,6 +70,9 @@ type Daemon interface {
 	// Waits reports whether the agent's callback still waits for the answer to a question, by this
 	// process's own clock.
 	Waits(question runstore.PermissionID) bool
+	// Activity is what the agent of a live run is seen doing; nil where there is nothing to see yet,
+	// and for every run that this process does not drive.
+	Activity(run runstore.RunID) *activity.Feed
 	// Cancel carries out the pending cancel control of a live run, bounded in time.
 	Cancel(run runstore.RunID)
 }

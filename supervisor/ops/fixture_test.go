@@ -21,6 +21,7 @@ import (
 	"greatminds/internal/execgate"
 	"greatminds/internal/refusal"
 	"greatminds/runstore"
+	"greatminds/supervisor/activity"
 	"greatminds/supervisor/control"
 	"greatminds/supervisor/ops"
 	"greatminds/supervisor/status"
@@ -55,6 +56,7 @@ type world struct {
 	dir     string
 	mu      sync.Mutex
 	live    map[runstore.RunID]bool
+	feeds   map[runstore.RunID]*activity.Feed
 	expired bool // no callback waits any more
 	woken   int
 	stopped []runstore.RunID
@@ -78,7 +80,7 @@ func newWorld(t *testing.T) *world {
 	must(t, os.WriteFile(filepath.Join(p.QueueDir("feature_dev"), "0001-one.yaml"), []byte(taskText), 0o600))
 	c, err := contract.Parse("execution.yaml", []byte(agreed), schema)
 	must(t, err)
-	w := &world{t: t, dir: root, live: map[runstore.RunID]bool{}}
+	w := &world{t: t, dir: root, live: map[runstore.RunID]bool{}, feeds: map[runstore.RunID]*activity.Feed{}}
 	now := func() time.Time { return epoch }
 	disk := durable.NewDisk(nil)
 	store, err := runstore.Open(t.Context(), runstore.Options{Dir: p.StoreDir(), Disk: disk, Now: now})
@@ -105,6 +107,12 @@ func must(t *testing.T, err error) {
 func (w *world) Wake() { w.mu.Lock(); defer w.mu.Unlock(); w.woken++ }
 
 func (w *world) Live(run runstore.RunID) bool { w.mu.Lock(); defer w.mu.Unlock(); return w.live[run] }
+
+func (w *world) Activity(run runstore.RunID) *activity.Feed {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.feeds[run]
+}
 
 func (w *world) Waits(runstore.PermissionID) bool {
 	w.mu.Lock()

@@ -7,6 +7,7 @@ import (
 
 	"greatminds/internal/refusal"
 	"greatminds/runstore"
+	"greatminds/supervisor/activity"
 	"greatminds/supervisor/control"
 	"greatminds/supervisor/status"
 )
@@ -93,6 +94,8 @@ type Shown struct {
 	Commands    []*runstore.Command    `json:"commands"`
 	Permissions []*runstore.Permission `json:"permissions"`
 	Operations  []*runstore.Operation  `json:"operations"`
+	// Activity is what the agent was seen doing; null where nothing of it is kept.
+	Activity *activity.Document `json:"activity"`
 }
 
 // runShow shows one run with everything that belongs to it.
@@ -115,6 +118,7 @@ func runShow(ctx context.Context, r *request) (any, error) {
 			shown.Operations = append(shown.Operations, o)
 		}
 	}
+	shown.Activity, _ = r.activity(id)
 	shown.Commands, shown.Permissions = notNil(shown.Commands), notNil(shown.Permissions)
 	if fault := v.HistoryFault(); fault != nil {
 		return nil, fault

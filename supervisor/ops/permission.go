@@ -25,6 +25,52 @@ func runPermission(ctx context.Context, r *request) (any, error) {
 	return findPermission(r.view(), args.Request)
 }
 
+// Questions are the permission requests that an operator can answer now, oldest first.
+type Questions struct {
+	Version   int        `json:"version"`
+	Questions []Question `json:"questions"`
+}
+
+// Question is one of them, with what a person needs beside it.
+type Question struct {
+	Request   *runstore.Permission `json:"request"`
+	TaskID    runstore.TaskID      `json:"task_id"`
+	AgentID   string               `json:"agent_id"`
+	BindingID string               `json:"binding_id"`
+	Workspace string               `json:"workspace"`
+	// SecondsLeft is what is left of the time for an answer.
+	SecondsLeft float64 `json:"seconds_left"`
+	// Waits says that the agent's callback still waits; only the daemon knows, so null from the files.
+	Waits *bool `json:"waits"`
+}
+
+// runPermissions lists the open requests and answers nothing.
+func runPermissions(_ context.Context, r *request) (any, error) {
+	if err := r.decode(&struct{}{}); err != nil {
+		return nil, err
+	}
+	v := r.view()
+	list := Questions{Version: 1, Questions: []Question{}}
+	for _, p := range v.OpenPermissions() {
+		if p.Status == "pending" {
+			list.Questions = append(list.Questions, r.question(v, p))
+		}
+	}
+	return list, nil
+}
+
+func (r *request) question(v *runstore.View, p *runstore.Permission) Question {
+	q := Question{Request: p, SecondsLeft: max(0, p.ExpiresAt-runstore.Epoch(r.Now()))}
+	if run := v.Run(p.RunID); run != nil {
+		q.TaskID, q.AgentID, q.BindingID, q.Workspace = run.TaskID, run.AgentID, run.BindingID, run.Workspace
+	}
+	if r.files == nil {
+		waits := r.Daemon.Waits(p.ID)
+		q.Waits = &waits
+	}
+	return q
+}
+
 // AnswerArgs choose one of the options that were offered.
 type AnswerArgs struct {
 	Request runstore.PermissionID `json:"request_id"`

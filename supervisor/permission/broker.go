@@ -86,6 +86,24 @@ type Asked struct {
 	// Secrets masks the values assigned to the run.
 	Secrets *redact.Redactor
 	Request transport.PermissionRequest
+	// Progress, when not nil, is told what becomes of the question. It must not block.
+	Progress func(Progress)
+}
+
+// Progress is one step of a question's life.
+type Progress struct {
+	// ID is the question's record; empty where policy decided.
+	ID runstore.PermissionID
+	// Status is pending, consumed or cancelled as on record; allowed or denied where policy decided.
+	Status string
+	// OptionID is the chosen option as it stands on record, Reason why the question was closed.
+	OptionID, Reason string
+}
+
+func (a Asked) tell(p Progress) {
+	if a.Progress != nil {
+		a.Progress(p)
+	}
 }
 
 // Answered is the outcome of a question.
@@ -103,9 +121,11 @@ type Answered struct {
 func (b *Broker) Ask(ctx context.Context, a Asked) Answered {
 	switch {
 	case a.Policy == contract.PermissionDeny:
+		a.tell(Progress{Status: "denied"})
 		return Answered{PermissionAnswer: transport.PermissionAnswer{OptionID: first(a.Request, rejectOnce)}}
 	case a.Policy == contract.PermissionAllowWorkspace && Inside(a.Workspace, a.Request):
 		if id := first(a.Request, allowOnce); id != "" {
+			a.tell(Progress{Status: "allowed"})
 			return Answered{PermissionAnswer: transport.PermissionAnswer{OptionID: id}}
 		}
 	}
@@ -125,7 +145,12 @@ func (b *Broker) Ask(ctx context.Context, a Asked) Answered {
 		}
 		return Answered{Unrecorded: err}
 	}
-	return o.chosen(b.wait(ctx, a, id, timer.C))
+	a.tell(Progress{ID: id, Status: "pending"})
+	answered := b.wait(ctx, a, id, timer.C)
+	if p := b.Store.View().Permission(id); p != nil {
+		a.tell(Progress{ID: id, Status: p.Status, OptionID: p.OptionID, Reason: p.Reason})
+	}
+	return o.chosen(answered)
 }
 
 func first(r transport.PermissionRequest, kind string) string {
