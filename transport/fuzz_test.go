@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -142,12 +143,52 @@ func FuzzUpdate(f *testing.F) {
 				t.Fatalf("%q: %q is not text", params, s)
 			}
 		}
+		if again := decodeUpdate(bytes.Clone(params)); !reflect.DeepEqual(again, u) {
+			t.Fatalf("%q: decoded once to %+v, once to %+v", params, u, again)
+		}
+		if len(u.Kind) > maxWord || len(u.ToolCallID) > maxID || len(u.Status) > maxWord || len(u.MessageID) > maxID || u.Bytes > len(params) {
+			t.Fatalf("%q: out of bounds: %+v", params, u)
+		}
+		if u.Known {
+			checkKnown(t, params, u)
+		}
 		book := newToolbook()
 		book.note("t", params)
 		if full, _ := book.complete("t", []byte(`{"toolCallId":"t"}`)); !json.Valid(full) {
 			t.Fatalf("%q: completed to %q", params, full)
 		}
 	})
+}
+
+// checkKnown holds a known update against what encoding/json finds in its object.
+func checkKnown(t *testing.T, params []byte, u Update) {
+	t.Helper()
+	var sent struct {
+		Update json.RawMessage `json:"update"`
+	}
+	var update map[string]any
+	if bytes.ContainsRune(params, '\\') || json.Unmarshal(params, &sent) != nil || !json.Valid(params) || json.Unmarshal(u.Raw, &update) != nil {
+		return // names with escapes are no names of ours
+	}
+	kind, _ := update["sessionUpdate"].(string)
+	if cut(strings.ToValidUTF8(kind, "\uFFFD"), maxWord) != u.Kind {
+		t.Fatalf("%q: kind %q, want %q", params, u.Kind, kind)
+	}
+	switch u.Kind {
+	case "tool_call", "tool_call_update":
+		if id, _ := update["toolCallId"].(string); id == "" || u.ToolCallID == "" {
+			t.Fatalf("%q: a tool call without its id", params)
+		}
+	case "agent_message_chunk", "agent_thought_chunk", "user_message_chunk":
+		content, ok := update["content"].(map[string]any)
+		if !ok || u.ContentType == "text" && content["text"] != u.Text && utf8.Valid(params) {
+			t.Fatalf("%q: text %q, want %v", params, u.Text, content["text"])
+		}
+	case "usage_update":
+		if u.Usage == nil || u.Usage.Used.Reading == Reported && u.Usage.Used.Value < 0 {
+			t.Fatalf("%q: usage %+v", params, u.Usage)
+		}
+	}
 }
 
 // FuzzPermission: what is put to the operator is valid, small, and unambiguous.
