@@ -136,6 +136,9 @@ func checkEffect(t interface {
 		}
 		return planned, reasons
 	}
+	if wrong := against(tasks.DecisionSchema(testSchema, task, facts.Role), map[string]any{"decision": d.Kind, "payload": d.Payload}); wrong != "" {
+		t.Fatalf("accepted, and yet the schema says %s of %v", wrong, d)
+	}
 	if planned.Artifacts == nil || planned.Commands == nil || planned.Moves != (planned.Destination != task.Queue) {
 		t.Fatalf("got the plan %+v", planned)
 	}
