@@ -190,7 +190,7 @@ func (c *core) pinnedSchema(sha string) (*contract.Schema, error) {
 // operations is the table's environment, the same in a daemon and in process.
 func (c *core) operations(d ops.Daemon) *ops.Env {
 	return &ops.Env{Project: c.o.Project, Contract: c.contract, Schema: c.schema, Store: c.store, Tree: c.tree, Now: c.o.Now,
-		Log: c.log, OwnerID: c.owner, Daemon: d, Commands: c.commands, Results: c.applier, Brief: c.brief,
+		Log: c.log, OwnerID: c.owner, Daemon: d, Commands: c.commands, Results: c.applier, Brief: c.brief, DecisionSchema: c.decisionSchema,
 		Dispatch: c.judge, Step: c.step, Hooks: c.applier, Evidence: c.applier}
 }
 
@@ -200,20 +200,38 @@ func (c *core) brief(run *runstore.Run) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	schema, err := c.pinnedSchema(run.SchemaSHA256)
+	task, schema, err := c.assigned(run)
 	if err != nil {
 		return nil, err
-	}
-	task, err := c.tree.ReadCurrent(tasks.ID(run.TaskID))
-	if err != nil {
-		return nil, err
-	}
-	if string(task.Revision) != string(run.TaskRevision) {
-		return nil, refusal.New(refusal.CodeNotFound, "the decision for the old revision no longer counts; end the turn",
-			"task %s is at %.12s in %s, but run %s was given %.12s", run.TaskID, task.Revision, task.Queue, run.ID, run.TaskRevision)
 	}
 	return brief.Compile(brief.Assignment{RunID: string(run.ID), Task: task, Role: contract.Role(run.Role),
 		Workspace: run.Workspace, CLI: c.o.CLI, Contract: pinned, Schema: schema}), nil
+}
+
+// decisionSchema describes what a run may submit, by its pinned schema.
+func (c *core) decisionSchema(run *runstore.Run) (any, error) {
+	task, schema, err := c.assigned(run)
+	if err != nil {
+		return nil, err
+	}
+	return tasks.DecisionSchema(schema, task, contract.Role(run.Role)), nil
+}
+
+// assigned is a run's task, as long as it stands where it was claimed, with the run's pinned schema.
+func (c *core) assigned(run *runstore.Run) (*tasks.Task, *contract.Schema, error) {
+	schema, err := c.pinnedSchema(run.SchemaSHA256)
+	if err != nil {
+		return nil, nil, err
+	}
+	task, err := c.tree.ReadCurrent(tasks.ID(run.TaskID))
+	if err != nil {
+		return nil, nil, err
+	}
+	if string(task.Revision) != string(run.TaskRevision) {
+		return nil, nil, refusal.New(refusal.CodeNotFound, "the decision for the old revision no longer counts; end the turn",
+			"task %s is at %.12s in %s, but run %s was given %.12s", run.TaskID, task.Revision, task.Queue, run.ID, run.TaskRevision)
+	}
+	return task, schema, nil
 }
 
 // judge says of every task what dispatch would do with it now.

@@ -23,6 +23,9 @@ func (a *app) runContract() *cobra.Command {
 		Use: "contract", Short: "Show what the calling run is assigned, as JSON.", Args: exactly(),
 		Example: "  greatminds run contract\n  greatminds run contract --schema",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if args.Schema && args.Decision {
+				return usage(cmd, "give only one of --schema and --decision")
+			}
 			answer, err := a.runCall(cmd.Context(), "run contract", "run.contract", args)
 			if err != nil {
 				return err
@@ -31,6 +34,7 @@ func (a *app) runContract() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&args.Schema, "schema", false, "show the schema that is pinned to the run instead")
+	cmd.Flags().BoolVar(&args.Decision, "decision", false, "show the JSON Schema of the decisions that the run may submit instead")
 	return exits(a.takesProject(cmd), exitRun)
 }
 

@@ -34,6 +34,8 @@ type Env struct {
 	Results Results
 	// Brief compiles a run's assigned context from its pinned documents.
 	Brief func(run *runstore.Run) (any, error)
+	// DecisionSchema is the JSON Schema of the decisions that a run may submit.
+	DecisionSchema func(run *runstore.Run) (any, error)
 	// Dispatch judges every task and account as the daemon would now.
 	Dispatch func(v *runstore.View, found []tasks.Found) status.Dispatch
 	// Step performs a named durable step, so that a test can stop before and after it; nil only

@@ -130,6 +130,9 @@ func runShow(ctx context.Context, r *request) (any, error) {
 type ContractArgs struct {
 	// Schema asks for the pinned schema instead of the assigned context.
 	Schema bool `json:"schema,omitempty"`
+	// Decision asks for the JSON Schema of the decisions that the run may submit. At most one of
+	// the two is set.
+	Decision bool `json:"decision,omitempty"`
 }
 
 // runContract shows what the caller's run is assigned, from its pinned documents. E-171..E-173.
@@ -141,7 +144,12 @@ func runContract(ctx context.Context, r *request) (any, error) {
 	if err := r.active(); err != nil {
 		return nil, err
 	}
-	if !args.Schema {
+	switch {
+	case args.Schema && args.Decision:
+		return nil, refusal.New(refusal.CodeUsage, "ask for one of them", "schema and decision exclude each other")
+	case args.Decision:
+		return r.DecisionSchema(r.run)
+	case !args.Schema:
 		return r.Brief(r.run)
 	}
 	data, err := r.Store.Pinned("schema", r.run.SchemaSHA256)
