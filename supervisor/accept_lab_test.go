@@ -52,9 +52,9 @@ func newReview(t *testing.T, branch string, more ...string) *review {
 	p.base = p.git(t, "rev-parse", "HEAD")
 	steps := append([]string{`{"handshake":{}}`, `{"prompt":"p"}`, edit("a.txt", newText), `{"file":{"op":"mkdir","path":"${cwd}/new"}}`, edit("new/n.txt", addedText),
 		`{"file":{"op":"unlink","path":"${cwd}/dir/b.txt"}}`}, more...)
-	steps = append(steps, strings.ReplaceAll(approve, "${base}", p.base), `{"end_turn":"p"}`)
+	played := strings.ReplaceAll(strings.Join(append(steps, approve, `{"end_turn":"p"}`), ","), "${base}", p.base)
 	must(t, os.MkdirAll(filepath.Dir(p.script("dev")), 0o755))
-	must(t, os.WriteFile(p.script("dev"), []byte(`{"version":1,"launches":[{"steps":[`+strings.Join(steps, ",")+`]}]}`), 0o644))
+	must(t, os.WriteFile(p.script("dev"), []byte(`{"version":1,"launches":[{"steps":[`+played+`]}]}`), 0o644))
 	r.put(t, ".greatminds/feature_review/"+p.task+".yaml", strings.ReplaceAll(reviewTask, "@BASE@", p.base))
 	return r
 }
