@@ -24,11 +24,11 @@ var mayImport = map[string][]string{
 	"supervisor":      {"contract", "tasks", "runstore", "transport", "commands", "supervisor/..."},
 	"supervisor/...":  {"contract", "tasks", "runstore", "transport", "commands", "supervisor/..."},
 	"demo":            {"setup", "supervisor/control", "fixtures/agent", "fixtures/sample", "contract"},
-	"cmd/...":         {"contract", "tasks", "setup", "supervisor", "supervisor/...", "runstore", "demo", "cmd/cli"},
+	"cmd/...":         {"contract", "tasks", "setup", "supervisor", "supervisor/...", "runstore", "demo", "mcp", "cmd/cli"},
 	"fixtures/...":    {"fixtures/..."},
 	"tools/...":       {"*"},
 	"internal/...":    nil,
-	"supervisor/mcp":  {"supervisor/control"},
+	"mcp":             {"supervisor/control"},
 	"supervisor/seat": {"transport"},
 }
 

@@ -91,7 +91,7 @@ func (a *app) root() *cobra.Command {
 		Example: "  greatminds setup\n  greatminds run status",
 	}
 	group(root)
-	root.AddCommand(a.setup(), a.projectGroup(), a.coordd(), a.runGroup(), a.taskGroup(), a.plan(), a.journalGroup(), a.agentGroup())
+	root.AddCommand(a.setup(), a.projectGroup(), a.coordd(), a.runGroup(), a.taskGroup(), a.plan(), a.journalGroup(), a.agentGroup(), a.mcp())
 	a.prepare(root)
 	return root
 }
