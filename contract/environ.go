@@ -23,5 +23,12 @@ func (a Agent) Environ(getenv func(string) string) (env, secrets []string) {
 			secrets = append(secrets, v)
 		}
 	}
+	for _, s := range a.MCPServers {
+		for _, name := range s.Variables() {
+			if v := getenv(name); v != "" {
+				secrets = append(secrets, v)
+			}
+		}
+	}
 	return env, secrets
 }

@@ -26,7 +26,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(data)
 	}
 	for _, seed := range []string{"", "version: 1", "a: &a [*a]", "agents: {a: {argv: x}}\nbindings: {b: {agent: a}}", "\ufeffversion: 1\r\nagents: {}\r\nbindings: {}\r\n",
-		withAgentField("account_limit_errors: [{code: -32000}]"), withAgentField(servers+", supervisor_tools: mcp"), "version: 1\nagents: []\nbindings: 010\nstand: {authorized: true}\n"} {
+		withAgentField("account_limit_errors: [{code: -32000}]"), withAgentField(servers + ", supervisor_tools: mcp"), "version: 1\nagents: []\nbindings: 010\nstand: {authorized: true}\n"} {
 		f.Add([]byte(seed))
 	}
 	schema := contract.EmbeddedSchema()

@@ -18,6 +18,18 @@ type MCPServer struct {
 	Headers []HeaderRef
 }
 
+// Variables names the variables of the daemon's environment that the server refers to.
+func (s MCPServer) Variables() []string {
+	var names []string
+	for _, v := range s.Environment {
+		names = append(names, v.Parent)
+	}
+	for _, h := range s.Headers {
+		names = append(names, h.Parent)
+	}
+	return names
+}
+
 // HeaderRef sends the variable Parent of the daemon's environment as the HTTP header Name.
 type HeaderRef struct{ Name, Parent string }
 

@@ -46,6 +46,7 @@ type execution struct {
 	document    brief.Document
 	prompt      string
 	environment []string
+	mcpServers  []transport.MCPServer
 	secrets     *redact.Redactor
 	ownEnds     [3]*os.File // our ends of stdin, stdout, stderr
 	agentEnds   [3]*os.File

@@ -99,6 +99,9 @@ func (d *Daemon) preflight(e *execution) (ending, bool) {
 			return ending{runstore.WaitingAuth, authRequired, nil}, false
 		}
 	}
+	if end, ok := d.prepareMCP(e); !ok {
+		return end, false
+	}
 	if n := len(e.prompt); n > e.binding.MaxPromptBytes {
 		e.outcome.inputBudget = map[string]any{"budget": "prompt", "limit_bytes": e.binding.MaxPromptBytes, "used_bytes": 0, "requested_bytes": n}
 		return e.failed(inputBudget, "InputBudgetExceeded", refusal.New(refusal.CodePromptTooLarge,
@@ -114,8 +117,13 @@ func (d *Daemon) agentEnvironment(e *execution) []string {
 	env, secrets := e.agent.Environ(d.o.Getenv)
 	secrets = append(secrets, string(e.token))
 	e.secrets = redact.New(secrets...)
-	return append(env, "GREATMINDS_PROJECT_DIR="+d.o.Project.Root, "GREATMINDS_ROLE="+string(e.binding.Role),
-		"GREATMINDS_RUN_ID="+string(e.run.ID), "GREATMINDS_RUN_TOKEN="+string(e.token))
+	return append(env, d.credential(e)...)
+}
+
+// credential is what lets a process of the run call the supervisor.
+func (d *Daemon) credential(e *execution) []string {
+	return []string{"GREATMINDS_PROJECT_DIR=" + d.o.Project.Root, "GREATMINDS_ROLE=" + string(e.binding.Role),
+		"GREATMINDS_RUN_ID=" + string(e.run.ID), "GREATMINDS_RUN_TOKEN=" + string(e.token)}
 }
 
 // recordSession makes the run running, with what the handshake agreed on.

@@ -13,7 +13,7 @@ func (d *Daemon) sessionOptions(e *execution) transport.Options {
 		ClientName: "greatminds", ClientVersion: d.o.Version, Cwd: e.workspace, AuthMethod: text(e.agent.AuthMethod),
 		Model: text(e.binding.Model), Mode: text(e.binding.Mode), Reasoning: text(e.binding.Reasoning),
 		RequiredCapabilities: e.agent.RequiredCapabilities, OptionalCapabilities: e.agent.OptionalCapabilities,
-		LoadSession: e.saved, Handler: handler{d, e}, Observe: func(s transport.Stage) { d.observe(e, s) }, Now: d.o.Now}
+		LoadSession: e.saved, MCPServers: e.mcpServers, Handler: handler{d, e}, Observe: func(s transport.Stage) { d.observe(e, s) }, Now: d.o.Now}
 }
 
 func text(s *string) string {

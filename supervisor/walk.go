@@ -77,7 +77,7 @@ func (d *Daemon) prepareWorkspace(ctx context.Context, e *execution) (ending, bo
 func (d *Daemon) compileContext(ctx context.Context, e *execution) (ending, bool) {
 	e.document = brief.Compile(brief.Assignment{RunID: string(e.run.ID), Task: e.task, Role: e.binding.Role,
 		Workspace: e.workspace, CLI: d.o.CLI, Contract: d.contract, Schema: d.schema})
-	e.prompt = brief.Prompt(e.document)
+	e.prompt = brief.Prompt(e.document, e.agent.SupervisorTools)
 	e.outcome.contextBytes = int64(len(e.prompt))
 	if err := d.stage(ctx, e, "context_ready"); err != nil {
 		return storeFailed(err), false

@@ -98,7 +98,7 @@ func (c *conn) mcpServers(agent []byte, phase Phase) ([]any, *Error) {
 			}
 		}
 		return nil, &Error{Kind: Configuration, Phase: phase, What: fmt.Sprintf(
-			"MCP server %q has the type %q, which the agent does not offer", m.Name, m.Type)}
+			"MCP server %q has the type %q, which the agent does not offer; remove it from the agent's mcp_servers, or set another type", m.Name, m.Type)}
 	}
 	return servers, nil
 }

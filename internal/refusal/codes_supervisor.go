@@ -10,6 +10,8 @@ const (
 	CodeOriginalRunning Code = "original_running"
 	// CodeLaunch is an executable that cannot be started.
 	CodeLaunch Code = "launch_failed"
+	// CodeMCPServer is an MCP server of the contract that cannot be passed to an agent.
+	CodeMCPServer Code = "mcp_server_unusable"
 	// CodePromptTooLarge is a first prompt beyond the binding's max_prompt_bytes.
 	CodePromptTooLarge Code = "input_budget_exceeded"
 	// CodeProcessUnknown is a recorded process whose fate cannot be told.
@@ -26,6 +28,7 @@ func init() {
 		{CodeLeaseBusy, Storage, "another process holds the project's lease"},
 		{CodeOriginalRunning, Storage, "the Python original works in the project"},
 		{CodeLaunch, Failed, "an agent's executable cannot be started"},
+		{CodeMCPServer, Failed, "an MCP server of the contract cannot be passed to an agent"},
 		{CodePromptTooLarge, Invalid, "a prompt is larger than the binding allows"},
 		{CodeProcessUnknown, Storage, "the fate of a recorded process cannot be told"},
 		{CodePermissionGone, Forbidden, "a permission request can no longer be answered"},

@@ -11,7 +11,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"greatminds/contract"
 	"greatminds/tasks"
@@ -109,22 +108,10 @@ func (d Document) JSON() []byte {
 	return bytes.TrimRight(b.Bytes(), "\n")
 }
 
-// Prompt is the whole first prompt of a run: the instruction, an empty line, the document.
-func Prompt(d Document) string {
-	return instruction(d) + "\n\n" + string(d.JSON())
-}
-
-func instruction(d Document) string {
-	cli := strings.Join(d.CLIArgv, " ")
-	return fmt.Sprintf("You are the %s of this project and work on task %s in the folder %s. "+
-		"The JSON below is your whole assignment: the task, what your role does and must not do, and the moves you may choose. "+
-		"Work only on this task and only in that folder; do not look into other queues and report no sign of life. "+
-		"Call the project's command line as %s (cli_argv), with the environment you were given: "+
-		"`run command COMMAND_ID --request-id ID --wait SECONDS` asks the supervisor to run a configured command, "+
-		"`run contract` prints this assignment again. "+
-		"When you are done, submit exactly one decision with `run submit --json '{\"decision\": ..., \"payload\": {...}}'`; "+
-		"if it is refused, mend it and submit again in this turn. A finished turn without a decision moves nothing.",
-		d.Role, d.TaskID, d.Workspace, cli)
+// Prompt is the whole first prompt of a run: the instruction, an empty line, the document. tools
+// says by which way the agent is told to submit.
+func Prompt(d Document, tools contract.SupervisorTools) string {
+	return instruction(d, tools) + "\n\n" + string(d.JSON())
 }
 
 func configuredRoles(c *contract.Contract) []string {
