@@ -109,11 +109,14 @@ func (b *bench) try(ctx context.Context, r recipe) row {
 	out.Lacks = r.lacks(valueOf(b.environ, "PATH"))
 	if err := b.measure(ctx, r, &out); err != nil {
 		out.Error = err.Error()
+	} else {
+		out.Error = out.faults()
 	}
 	return out
 }
 
-// measure installs the agent and has it play all that is asked for, each with its time.
+// measure installs the agent and has it play all that is asked for, each with its time. What fails
+// after the install stands in the row; an error is of the agent that could not be run.
 func (b *bench) measure(ctx context.Context, r recipe, out *row) error {
 	if ctx.Err() != nil {
 		return interrupted(ctx)
@@ -124,24 +127,19 @@ func (b *bench) measure(ctx context.Context, r recipe, out *row) error {
 	if err != nil {
 		return err
 	}
-	var faults []error
 	if b.pipeline {
 		began := b.now()
+		out.PipelineAt = &began
 		out.Kept, err = b.in(ctx, r, p, pipeline, func(l launched) error { return b.story(ctx, r, l, out) })
 		out.Seconds, out.Pipeline = b.now().Sub(began).Seconds(), merged
 		if err != nil {
-			out.Pipeline = failed
+			out.Pipeline, out.PipelineError = failed, err.Error()
 		}
-		faults = append(faults, err)
 	}
 	for _, sc := range b.scenarios {
-		c := b.cell(ctx, r, p, sc, out)
-		if c.Error != "" {
-			faults = append(faults, fmt.Errorf("%s: %s", sc.name, c.Error))
-		}
-		out.Cells = append(out.Cells, c)
+		out.Cells = append(out.Cells, b.cell(ctx, r, p, sc, out))
 	}
-	return errors.Join(faults...)
+	return nil
 }
 
 func interrupted(ctx context.Context) error {
@@ -247,6 +245,7 @@ func (b *bench) cell(ctx context.Context, r recipe, p place, sc scenario, out *r
 	want, why := expected(r, sc)
 	c := cell{Scenario: sc.name, Expected: want, Why: why, Seen: facts{}, Permissions: []permission{}}
 	began := b.now()
+	c.At = began
 	var err error
 	c.Kept, err = b.in(ctx, r, p, sc.name, func(l launched) error {
 		s, err := b.play(ctx, r, sc, l)

@@ -1,7 +1,8 @@
 // Command realagents runs real ACP agents through the demo's pipeline and through scenarios of one
 // turn, against a stand-in for their models on loopback, and prints what was seen.
 //
-//	realagents [--lightest | AGENT...] [--scenarios NAME,NAME] [--cache DIR] [--log FILE] [--json FILE] [--markdown FILE]
+//	realagents [--lightest | AGENT...] [--scenarios NAME,NAME] [--cache DIR] [--log FILE]
+//	           [--json FILE [--update]] [--markdown FILE]
 //
 // Agents are installed by pinned version into the cache folder. Their tool calls ask for
 // permissions, which are answered by the operator's own command line. In the pipeline an agent
@@ -61,6 +62,7 @@ type options struct {
 	scenarios           []scenario
 	cache               string
 	log, json, markdown string
+	update              bool
 }
 
 // run is main without the process around it; it returns the exit status.
@@ -94,6 +96,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	set.StringVar(&o.cache, "cache", "", "`folder` for installed agents; empty for one in the user's cache")
 	set.StringVar(&o.log, "log", "", "write every request to the model stand-in, and its answer, to this `file`, one JSON document a line")
 	set.StringVar(&o.json, "json", "", "write the table as JSON to this `file`")
+	set.BoolVar(&o.update, "update", false, "keep in the --json file what is not run now, and write both tables of all of it")
 	set.StringVar(&o.markdown, "markdown", "", "write the table as Markdown to this `file`")
 	if err := set.Parse(args); err != nil {
 		return o, err
@@ -101,6 +104,9 @@ func parse(args []string, usage io.Writer) (options, error) {
 	var err error
 	if o.agents, err = chooseAgents(set.Args(), *lightest); err != nil {
 		return o, err
+	}
+	if o.update && o.json == "" {
+		return o, errors.New("--update needs --json FILE: it goes on from what that file holds")
 	}
 	if *lightest && *only == "" {
 		*only = pipeline
@@ -178,10 +184,23 @@ func (o options) bench(ctx context.Context) (status int, err error) {
 		defer func() { err = errors.Join(err, log.Close()) }()
 		b.log = log
 	}
+	var old []row
+	if o.update {
+		// Read before anything is run: it may be no table of ours.
+		if old, err = readTable(o.json); err != nil {
+			return 1, err
+		}
+	}
 	rows, err := b.run(ctx, o.agents)
 	if err != nil {
 		return 1, err
 	}
+	for _, r := range rows {
+		if r.Error != "" {
+			status = 1
+		}
+	}
+	rows = updated(old, rows)
 	table := markdownTable(rows)
 	fmt.Print(table)
 	for _, out := range []struct{ file, text string }{{o.json, jsonTable(rows)}, {o.markdown, table}} {
@@ -190,11 +209,6 @@ func (o options) bench(ctx context.Context) (status int, err error) {
 		}
 		if err := os.WriteFile(out.file, []byte(out.text), 0o644); err != nil {
 			return 1, err
-		}
-	}
-	for _, r := range rows {
-		if r.Error != "" {
-			status = 1
 		}
 	}
 	return status, nil

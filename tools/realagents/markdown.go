@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // markdownTable is the whole result as a document: what was run, what came of it, and every
@@ -46,19 +47,29 @@ func writePipeline(b *strings.Builder, rows []row) {
 		return
 	}
 	t := newTable(b, "Pipeline", "agent", "permission: role, tool kind: option id (kind) …, answer, exit status of `run permission`",
-		"merge commit", "agent's file in it", "model requests (with the assignment)", "seconds", "result")
+		"merge commit", "agent's file in it", "model requests (with the assignment)", "began", "seconds", "result")
 	for _, r := range rows {
 		asked := make([]string, 0, len(r.Permissions))
 		for _, p := range r.Permissions {
 			asked = append(asked, p.String())
 		}
 		result := r.Pipeline
+		if r.PipelineError != "" {
+			result += ": " + r.PipelineError
+		}
 		if r.Kept != "" {
 			result += "; kept in " + r.Kept
 		}
 		t.row(r.Agent, strings.Join(asked, "\n"), fmt.Sprintf("%.12s", r.Merge), r.File,
-			fmt.Sprintf("%d (%d)", r.ModelRequests, r.AssignedRequests), fmt.Sprintf("%.1f", r.Seconds), result)
+			fmt.Sprintf("%d (%d)", r.ModelRequests, r.AssignedRequests), moment(r.PipelineAt), fmt.Sprintf("%.1f", r.Seconds), result)
 	}
+}
+
+func moment(at *time.Time) string {
+	if at == nil {
+		return ""
+	}
+	return at.UTC().Format("2006-01-02 15:04")
 }
 
 // shownScenarios are those that at least one row has a cell of, in their own order.
@@ -141,7 +152,7 @@ func (c cell) instead() facts {
 }
 
 func writeCells(b *strings.Builder, rows []row) {
-	t := newTable(b, "What was seen", "agent", "scenario", "seen", "permissions", "seconds", "result")
+	t := newTable(b, "What was seen", "agent", "scenario", "seen", "permissions", "began", "seconds", "result")
 	for _, r := range rows {
 		for _, c := range r.Cells {
 			asked := make([]string, 0, len(c.Permissions))
@@ -155,7 +166,7 @@ func writeCells(b *strings.Builder, rows []row) {
 			if c.Kept != "" {
 				result += "; kept in " + c.Kept
 			}
-			t.row(r.Agent, c.Scenario, c.Seen.String(), strings.Join(asked, "\n"), fmt.Sprintf("%.1f", c.Seconds), result)
+			t.row(r.Agent, c.Scenario, c.Seen.String(), strings.Join(asked, "\n"), moment(&c.At), fmt.Sprintf("%.1f", c.Seconds), result)
 		}
 	}
 }

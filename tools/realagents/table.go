@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // row is what was seen of one agent.
@@ -16,9 +17,12 @@ type row struct {
 	AgentInfo []string `json:"agent_info"`
 	// Mode is the session mode that the binding sets; empty for the agent's own.
 	Mode string `json:"mode"`
-	// Pipeline is merged, failed or not run.
-	Pipeline    string       `json:"pipeline"`
-	Permissions []permission `json:"permissions"`
+	// Pipeline is merged, failed or not run, PipelineAt when it began.
+	Pipeline   string     `json:"pipeline"`
+	PipelineAt *time.Time `json:"pipeline_at"`
+	// PipelineError says why it failed.
+	PipelineError string       `json:"pipeline_error,omitempty"`
+	Permissions   []permission `json:"permissions"`
 	// Merge is the merge commit, File the file in it that the agent wrote with its own tool, and
 	// Changed all that the merge changed.
 	Merge   string   `json:"merge"`
@@ -34,6 +38,7 @@ type row struct {
 	Note   string `json:"note,omitempty"`
 	// Lacks names a program that the agent would make use of and that is not here.
 	Lacks string `json:"lacks,omitempty"`
+	// Error is all that failed, empty for nothing.
 	Error string `json:"error,omitempty"`
 	// Kept is the folder of a pipeline that failed.
 	Kept string `json:"kept,omitempty"`
@@ -44,7 +49,9 @@ type row struct {
 // cell is what was expected and seen of one agent in one scenario.
 type cell struct {
 	Scenario string `json:"scenario"`
-	Expected facts  `json:"expected"`
+	// At is when it began.
+	At       time.Time `json:"at"`
+	Expected facts     `json:"expected"`
 	// Why says why this agent is expected to differ from the others; empty where it is not.
 	Why         string       `json:"why,omitempty"`
 	Seen        facts        `json:"seen"`
@@ -57,6 +64,20 @@ type cell struct {
 // keeps says whether a folder of the agent is kept.
 func (r row) keeps() bool {
 	return r.Kept != "" || slices.ContainsFunc(r.Cells, func(c cell) bool { return c.Kept != "" })
+}
+
+// faults are the pipeline's and the cells' errors, one a line.
+func (r row) faults() string {
+	var all []string
+	if r.PipelineError != "" {
+		all = append(all, r.PipelineError)
+	}
+	for _, c := range r.Cells {
+		if c.Error != "" {
+			all = append(all, c.Scenario+": "+c.Error)
+		}
+	}
+	return strings.Join(all, "\n")
 }
 
 // heard adds a name that the agent gave itself on the wire.
@@ -108,11 +129,14 @@ func (r row) missing() error {
 	return errors.Join(owes...)
 }
 
+// document is the whole result as JSON.
+type document struct {
+	Version int   `json:"version"`
+	Agents  []row `json:"agents"`
+}
+
 func jsonTable(rows []row) string {
-	b, err := json.MarshalIndent(struct {
-		Version int   `json:"version"`
-		Agents  []row `json:"agents"`
-	}{1, rows}, "", "  ")
+	b, err := json.MarshalIndent(document{1, rows}, "", "  ")
 	if err != nil {
 		panic("realagents: plain rows do not encode: " + err.Error())
 	}

@@ -5,16 +5,19 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
+
+var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
 func exit(n int) *int { return &n }
 
 // mergedRow is a row of an agent that did its part.
 func mergedRow() row {
 	return row{
-		Agent: "sample", Pipeline: merged, Mode: "ask", Packages: []string{"sample@1.2.3"}, AgentInfo: []string{"sample-agent 1.2.3"},
+		Agent: "sample", Pipeline: merged, PipelineAt: &noon, Mode: "ask", Packages: []string{"sample@1.2.3"}, AgentInfo: []string{"sample-agent 1.2.3"},
 		Permissions: []permission{
 			{Role: "DEVELOPER", Tool: "edit", Options: []option{{"yes", "allow_once"}, {"ever", "allow_always"}}, Chosen: "yes", Status: exit(0)},
 			{Role: "TESTER", Tool: "execute", Options: []option{{"a|b", "allow_once"}}, Chosen: "a|b", Status: exit(0)},
@@ -22,8 +25,8 @@ func mergedRow() row {
 		Merge: "0123456789abcdef0123456789abcdef01234567", File: "AGENT.txt", Changed: []string{"AGENT.txt", "greeter.go"},
 		ModelRequests: 7, AssignedRequests: 6, InstallSeconds: 1.25, Seconds: 12.34, Note: "a note", Lacks: "bwrap (get it)",
 		Cells: []cell{
-			{Scenario: "text", Expected: scenarios[0].want, Seen: scenarios[0].want, Permissions: []permission{}, Seconds: 1.25},
-			{Scenario: "rejected", Expected: facts{"run": "cancelled agent_cancelled", "task": "stays"}, Why: "a rejection cancels its turn",
+			{Scenario: "text", At: noon, Expected: scenarios[0].want, Seen: scenarios[0].want, Permissions: []permission{}, Seconds: 1.25},
+			{Scenario: "rejected", At: noon, Expected: facts{"run": "cancelled agent_cancelled", "task": "stays"}, Why: "a rejection cancels its turn",
 				Seen: facts{"run": "failed timeout", "task": "stays"}, Permissions: []permission{{Tool: "edit", Chosen: "no<b>"}},
 				Seconds: 3, Error: `run: "failed timeout", want "cancelled agent_cancelled"`, Kept: "/tmp/kept"},
 		},
