@@ -46,6 +46,9 @@ const servicePath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 func (l Look) manifest(f finding) Manifest {
 	m := Manifest{Agent: f.ID, Environment: []string{}, Mode: orNull(f.Mode), LeftOut: []LeftOut{}, Notes: append(f.warnings(), f.Notes...),
 		Next: []string{"greatminds project preset local --agent " + f.ID + " --apply", "greatminds agent probe " + f.ID + " --session"}}
+	if f.Mode != "" {
+		m.Next[1] += " --mode " + f.Mode
+	}
 	m.Argv, m.ArgvReason = l.argv(f)
 	m.AdapterVersion = m.versionOf("adapter_version", f.said)
 	switch {

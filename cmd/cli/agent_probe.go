@@ -29,10 +29,10 @@ func (a *app) agentProbe() *cobra.Command {
 		Use: "probe ID", Short: "Start the agent of a manifest without a task, and report what it offers.", Args: exactly("ID"),
 		Long: "It is started as a run would start it, with this environment in the place of the daemon's, and\n" +
 			"gets an ACP initialize, authenticate where the manifest has an auth_method, with --session a\n" +
-			"session, and with --prompt one prompt. Each permission that it asks for is answered with\n" +
+			"session, with --mode one in this mode, and with --prompt one prompt. Each permission that it asks for is answered with\n" +
 			"cancelled and listed; an agent that does not ask does what it wants in its folder.\n" +
 			"The answer is JSON also where the agent fails: member error then says at what.",
-		Example: "  greatminds agent probe claude --session\n  greatminds agent probe gemini --prompt 'Say hello.'",
+		Example: "  greatminds agent probe claude --session\n  greatminds agent probe claude --mode default --prompt 'Write a file.'",
 		RunE: func(cmd *cobra.Command, argv []string) error {
 			var err error
 			if request.Timeout, err = seconds(cmd, "timeout", wait, 0.1); err != nil {
@@ -64,6 +64,7 @@ func (a *app) agentProbe() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.BoolVar(&request.Session, "session", false, "make a session too, and show its modes, models and options")
+	f.StringVar(&request.Mode, "mode", "", "make a session in this `mode`, as the mode of a binding does")
 	f.StringVar(&request.Prompt, "prompt", "", "make a session, and send this `text` as one prompt")
 	f.StringVar(&cwd, "cwd", "", "`folder` that the agent works in (default: a fresh temporary one)")
 	f.Float64Var(&wait, "timeout", probe.DefaultTimeout.Seconds(), "most `seconds` for the whole conversation")

@@ -53,7 +53,7 @@ var table = []Agent{
 			Hint:     "or log in with its own command: gemini"},
 		Notes: []string{"needs Node >= 20", "cannot load an earlier session: use `session: new`",
 			"remembers a method that was called in its settings.json",
-			"writes a line [MODE_UPDATE] into its answer when its mode is set", "does not exit at the end of its input while a shell command runs"},
+			"writes a line [MODE_UPDATE] into its answer when its mode is changed", "does not exit at the end of its input while a shell command runs"},
 	},
 	{
 		ID: "kimi", Title: "Kimi Code CLI", Program: "kimi", Args: []string{"acp"}, Preset: true,

@@ -34,9 +34,10 @@ type Request struct {
 	// Workspace is the absolute path of the folder that the agent works in; empty for a fresh
 	// temporary one, which is removed at the end.
 	Workspace string
-	// Session asks for a session too, and Prompt, where it is not empty, for a session and one turn.
-	Session bool
-	Prompt  string
+	// Session asks for a session too. Mode, where it is not empty, asks for one in this mode, which has
+	// to be offered and confirmed as in a run, and Prompt for one with one turn in it.
+	Session      bool
+	Mode, Prompt string
 	// Timeout bounds the whole conversation, in which the handshake has no shorter limits of its own;
 	// 0 means [DefaultTimeout]. Ending the agent may take some seconds more.
 	Timeout time.Duration
@@ -134,7 +135,7 @@ func (p *probing) converse(ctx context.Context) error {
 	p.session, err = transport.Open(ctx, transport.Options{
 		Stdin: p.ours[0], Stdout: p.ours[1], Stderr: p.ours[2], Ended: p.child.Ended(),
 		ClientName: "greatminds", ClientVersion: p.Version, Cwd: p.Workspace, AuthMethod: word(p.Agent.AuthMethod),
-		RequiredCapabilities: p.Agent.RequiredCapabilities, InitializeOnly: !p.Session && p.Prompt == "",
+		RequiredCapabilities: p.Agent.RequiredCapabilities, InitializeOnly: !p.Session && p.Mode == "" && p.Prompt == "", Mode: p.Mode,
 		RequestTimeout: p.Timeout, Handler: &p.heard, Now: p.Now,
 		Observe: func(s transport.Stage) {
 			if s == transport.StageProtocolReady {

@@ -63,8 +63,10 @@ type AuthMethod struct {
 
 // Session is what a session lets its client choose.
 type Session struct {
-	ID      string         `json:"id"`
+	ID string `json:"id"`
+	// Mode is the one that the session began in, ModeSet the one that was asked for and confirmed.
 	Mode    *string        `json:"mode"`
+	ModeSet *string        `json:"mode_set"`
 	Modes   []Choice       `json:"modes"`
 	Model   *string        `json:"model"`
 	Models  []Choice       `json:"models"`
@@ -157,7 +159,7 @@ func (p *probing) describe() {
 	if p.session.ID() == "" {
 		return
 	}
-	s := &Session{ID: p.label(p.session.ID()), Mode: p.orNull(o.Mode), Modes: p.choices(o.Modes), Model: p.orNull(o.Model),
+	s := &Session{ID: p.label(p.session.ID()), Mode: p.orNull(o.Mode), ModeSet: p.orNull(n.Mode), Modes: p.choices(o.Modes), Model: p.orNull(o.Model),
 		Models: p.choices(o.Models), Options: []ConfigOption{}}
 	for _, option := range o.Options {
 		c := ConfigOption{ID: p.label(option.ID), Name: p.label(option.Name), Category: p.label(option.Category), Type: p.label(option.Type),
