@@ -15,7 +15,7 @@ func (v *View) AccountRuns() map[string][]*Run { return v.h.accountRuns() }
 func (h *hot) accountRuns() map[string][]*Run {
 	ready, newest := map[string]*Run{}, map[string]*Run{}
 	h.runOrder.each(func(_ string, r *Run) bool {
-		if last := ready[r.Account]; r.StartupReadyAt != nil && (last == nil || *r.StartupReadyAt > *last.StartupReadyAt) {
+		if last := ready[r.Account]; r.StartupReadyAt != nil && (last == nil || *r.StartupReadyAt >= *last.StartupReadyAt) {
 			ready[r.Account] = r
 		}
 		if r.StartupReadyAt != nil {

@@ -34,25 +34,28 @@ type AccountVerdict struct {
 // the delay. A run without the marker resets nothing. Where the clock was set back between two
 // claims their times do not compare, and the order of the claims counts. Spec: "Shared account startup backoff".
 func Account(runs []AccountRun, initial, max time.Duration, now time.Time) AccountVerdict {
-	var ready AccountRun
 	for _, r := range runs {
 		if r.WaitingAuth {
 			return AccountVerdict{Hold: AccountNeedsLogin, SourceRun: r.RunID}
 		}
-		if r.ReadyAt.After(ready.ReadyAt) || !r.ReadyAt.IsZero() && r.ClaimedAt.Before(ready.ClaimedAt) {
-			ready = r
-		}
+	}
+	byTime, byClaim := lastReady(runs)
+	ready := byTime
+	if byClaim.ClaimedAt.Before(byTime.ClaimedAt) {
+		ready = byClaim // the clock was set back between the two
 	}
 	var v AccountVerdict
 	var last time.Time
 	var waited time.Duration
-	later := ready.RunID == "" // whether the run was claimed after the one that was ready
+	later, past := ready.RunID == "", byClaim.RunID != "" // whether the run was claimed after ready, and before byClaim
 	for _, r := range runs {
 		after := r.EndedAt.After(ready.ReadyAt)
 		if setBack := later == r.ClaimedAt.Before(ready.ClaimedAt) && !r.ClaimedAt.Equal(ready.ClaimedAt); setBack {
 			after = later
 		}
-		later = later || r.RunID == ready.RunID
+		// Before both, it has left the store or will (runstore.View.AccountRuns), and must not count until then.
+		after = after && !(past && r.EndedAt.Before(byTime.ReadyAt))
+		later, past = later || r.RunID == ready.RunID, past && r.RunID != byClaim.RunID
 		if !r.Failed || !after {
 			continue
 		}
@@ -69,6 +72,21 @@ func Account(runs []AccountRun, initial, max time.Duration, now time.Time) Accou
 		v.Hold, v.NextAt = AccountBackoff, next
 	}
 	return v
+}
+
+// lastReady are the runs that were ready last, by the time and by the claim, zero where none was. They
+// are two only where the clock was set back, or runs overlap; the store keeps both, so that they are
+// the same however much of the history has left.
+func lastReady(runs []AccountRun) (byTime, byClaim AccountRun) {
+	for _, r := range runs {
+		if r.ReadyAt.IsZero() {
+			continue
+		}
+		if byClaim = r; !r.ReadyAt.Before(byTime.ReadyAt) {
+			byTime = r
+		}
+	}
+	return byTime, byClaim
 }
 
 // With is the verdict under a limit that the account's provider has told of. A login comes before
