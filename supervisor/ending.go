@@ -23,6 +23,7 @@ const (
 	configurationError  = "configuration_error"
 	sessionUnavailable  = "session_load_unavailable"
 	inputBudget         = "input_budget_exceeded"
+	usageBudget         = "reported_usage_budget"
 	authRequired        = "authentication_required"
 	permissionRequired  = "permission_required"
 	operatorCancelled   = "operator_cancelled"
@@ -122,6 +123,9 @@ func (e *execution) sessionFailed(err error) ending {
 // turnEnded maps the end of the prompt turn. A stop reason says nothing about the task: only a
 // decision moves it.
 func (e *execution) turnEnded(ctx context.Context, turn transport.Turn, err error) ending {
+	if u := (*unsent)(nil); errors.As(err, &u) {
+		return e.notSent(u.err)
+	}
 	e.outcome.stopReason = turn.StopReason
 	e.hearAll()
 	limit, limited := e.limited(err) // seen also where the run was told to stop
@@ -130,6 +134,10 @@ func (e *execution) turnEnded(ctx context.Context, turn transport.Turn, err erro
 	}
 	if limited {
 		return limit
+	}
+	completed := err == nil && turn.Gaps == 0 && turn.StopReason == "end_turn" && e.unrecorded.Load() == nil && !e.unanswered.Load()
+	if end, ok := e.costEnded(completed); ok {
+		return end
 	}
 	if e.unanswered.Load() {
 		return ending{runstore.WaitingInput, permissionRequired, err}

@@ -43,6 +43,7 @@ type execution struct {
 
 	workspace   string
 	saved       string // the session of an earlier run to go on with, empty for a new one
+	reopens     bool   // the agent of that run offered to go on with it
 	document    brief.Document
 	prompt      string
 	environment []string
@@ -55,6 +56,8 @@ type execution struct {
 	cleanup     json.RawMessage // how it was ended, an [execgate.Cleanup]; nil where there was no child
 	session     *transport.Session
 	outcome     outcome
+	usage       usageWatch   // what the agent reports of its use
+	past        sessionFacts // what the session's other runs had on record when this one began
 
 	unanswered atomic.Bool           // a question was left: nobody answered in time, or the daemon stops
 	unrecorded atomic.Pointer[error] // the first observation that the store did not take
@@ -113,6 +116,7 @@ type outcome struct {
 	inputBudget     map[string]any
 	idle            map[string]any
 	accountLimit    map[string]any
+	usageBudget     map[string]any
 	what            string
 }
 

@@ -196,6 +196,9 @@ func (d *Daemon) recordEnd(ctx context.Context, e *execution, end *ending) error
 		if err := d.recordLimit(tx, e); err != nil {
 			return err
 		}
+		if err := d.settleUsage(tx, e); err != nil {
+			return err
+		}
 		out, took := e.outcomeRecord(stats), elapsed.Seconds()
 		out.ElapsedSeconds = &took
 		protocol, err := e.protocolRecord(run, stats, settled, epoch(tx.Now()))
@@ -222,6 +225,7 @@ func (d *Daemon) recordEnd(ctx context.Context, e *execution, end *ending) error
 	})
 	if err == nil {
 		*end = settled
+		d.sessions.note(d.store.View(), e.run.ID)
 	}
 	return err
 }

@@ -109,12 +109,12 @@ func (s *silence) broken(ctx context.Context) bool {
 	}
 }
 
-// send sends the prompt. A turn in which the agent is silent for its binding's limit is cancelled,
+// send sends a prompt. A turn in which the agent is silent for its binding's limit is cancelled,
 // in the agent's own protocol, and fails with errIdle.
-func (e *execution) send(ctx context.Context) (transport.Turn, error) {
+func (e *execution) send(ctx context.Context, text string) (transport.Turn, error) {
 	limit := e.binding.IdleTimeoutSeconds
 	if limit == nil {
-		return e.session.Prompt(ctx, e.prompt)
+		return e.session.Prompt(ctx, text)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	e.silence.begin(time.Duration(*limit)*time.Second, e.session.Spoke)
@@ -126,7 +126,7 @@ func (e *execution) send(ctx context.Context) (transport.Turn, error) {
 		}
 	}()
 	defer func() { cancel(nil); <-watched }()
-	return e.session.Prompt(ctx, e.prompt)
+	return e.session.Prompt(ctx, text)
 }
 
 // idled ends a run whose agent was silent for too long. What the agent was at is not known, so that

@@ -177,9 +177,9 @@ func TestASessionThatIsFullTakesNoMore(t *testing.T) {
 	must(t, h.once())
 	r := last(h.read())
 	b := budget(t, r)
-	if r.Reason != inputBudget || *r.SessionID != "sess-1" || b["budget"] != "session" || b["used_bytes"] != float64(sent*n) ||
+	if r.Reason != inputBudget || r.Process != nil || b["session_id"] != "sess-1" || b["budget"] != "session" || b["used_bytes"] != float64(sent*n) ||
 		b["requested_bytes"] != float64(n) || b["limit_bytes"] != float64(limit) || int64(len(h.prompts())) != sent {
-		t.Errorf("got %s (%s) of session %s, budget %v after %d prompts", r.State, r.Reason, *r.SessionID, b, len(h.prompts()))
+		t.Errorf("got %s (%s), process %v, budget %v after %d prompts", r.State, r.Reason, r.Process, b, len(h.prompts()))
 	}
 
 	h.edit("resume-if-compatible", "new") // nobody but the operator takes another session

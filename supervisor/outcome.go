@@ -32,6 +32,9 @@ func (e *execution) outcomeRecord(s transport.Stats) *runstore.Outcome {
 	if c.idle != nil {
 		o.Extra["idle"] = raw(c.idle)
 	}
+	if c.usageBudget != nil {
+		o.UsageBudget = raw(c.usageBudget)
+	}
 	if c.what != "" {
 		o.Extra["error_what"] = raw(c.what)
 	}

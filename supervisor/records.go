@@ -3,14 +3,13 @@ package supervisor
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
 	"greatminds/contract"
 	"greatminds/internal/redact"
-	"greatminds/internal/refusal"
 	"greatminds/runstore"
+	"greatminds/supervisor/policy"
 	"greatminds/tasks"
 	"greatminds/transport"
 )
@@ -102,13 +101,7 @@ func (d *Daemon) preflight(e *execution) (ending, bool) {
 	if end, ok := d.prepareMCP(e); !ok {
 		return end, false
 	}
-	if n := len(e.prompt); n > e.binding.MaxPromptBytes {
-		e.outcome.inputBudget = map[string]any{"budget": "prompt", "limit_bytes": e.binding.MaxPromptBytes, "used_bytes": 0, "requested_bytes": n}
-		return e.failed(inputBudget, "InputBudgetExceeded", refusal.New(refusal.CodePromptTooLarge,
-			"shorten the task, or raise max_prompt_bytes of binding "+e.binding.ID,
-			"the first prompt has %d bytes, binding %s allows %d", n, e.binding.ID, e.binding.MaxPromptBytes)), false
-	}
-	return ending{}, true
+	return d.admitContext(e)
 }
 
 func (d *Daemon) has(name string) bool { return d.o.Getenv(name) != "" }
@@ -134,8 +127,14 @@ func (d *Daemon) recordSession(ctx context.Context, e *execution) error {
 		e.outcome.authMethod = &n.AuthMethod
 	}
 	id := e.session.ID()
+	var err error
+	if e.past, err = d.sessions.past(d.store.View, e.sessionKey()); err != nil {
+		return err
+	}
+	var account policy.CostAccount
 	offset := time.Since(e.began)
-	return d.update(ctx, func(tx *runstore.Tx) error {
+	err = d.update(ctx, func(tx *runstore.Tx) error {
+		account = d.sessions.now(tx.View, e.sessionKey(), e.past).account(n.Strategy == transport.Loaded || n.Strategy == transport.Resumed)
 		if err := tx.Transition(e.run.ID, runstore.NewID(), runstore.Running, "", map[string]any{"session_id": id}); err != nil {
 			return err
 		}
@@ -149,8 +148,12 @@ func (d *Daemon) recordSession(ctx context.Context, e *execution) error {
 		// From here on the run's session is known to others: that nothing was sent to it yet is on
 		// record with it, or a crash before the first prompt would leave a session of unknown history.
 		begun := e.outcomeRecord(e.session.Stats())
+		used, err := e.usage.prepare(tx, e.run.ID, account)
+		if err != nil {
+			return err
+		}
 		err = tx.EditRun(e.run.ID, func(r *runstore.Run) {
-			r.SessionID, r.Protocol, r.Outcome = &id, protocol, begun
+			r.SessionID, r.Protocol, r.Outcome, r.Usage = &id, protocol, begun, used
 			if r.StartupReadyAt == nil {
 				r.StartupReadyAt = &at
 			}
@@ -160,6 +163,10 @@ func (d *Daemon) recordSession(ctx context.Context, e *execution) error {
 		}
 		return tx.Stage(e.run.ID, "session_ready", offset)
 	})
+	if err == nil {
+		e.usage.open(account)
+	}
+	return err
 }
 
 // optional says which of the manifest's optional capabilities the agent offers; never null.
@@ -168,79 +175,6 @@ func optional(n transport.Negotiated) map[string]bool {
 		return map[string]bool{}
 	}
 	return n.Optional
-}
-
-// reserveInput debits the prompt's bytes before it is sent; the debit stands when the send's
-// outcome is unknown, and so does that a prompt was started. Spec: "Bounded client input".
-func (d *Daemon) reserveInput(ctx context.Context, e *execution) (ending, bool) {
-	n, limit, session := int64(len(e.prompt)), int64(e.binding.MaxSessionInputBytes), e.session.ID()
-	offset := time.Since(e.began)
-	var used int64
-	err := d.update(ctx, func(tx *runstore.Tx) (err error) {
-		if used, err = sessionInput(tx.View, e, session); err != nil {
-			return err
-		}
-		if used+n > limit {
-			return errBudget
-		}
-		err = tx.Reserve(e.run.ID, "first-prompt", runstore.Reservation{RequestedBytes: n, UsedBytes: used + n, LimitBytes: limit})
-		if err != nil {
-			return err
-		}
-		e.outcome.reserved, e.outcome.sessionReserved, e.outcome.prompted = n, used+n, true
-		begun := e.outcomeRecord(e.session.Stats())
-		if err := tx.EditRun(e.run.ID, func(r *runstore.Run) { r.Outcome = begun }); err != nil {
-			return err
-		}
-		return tx.Stage(e.run.ID, "first_prompt_started", offset)
-	})
-	switch {
-	case errors.Is(err, errBudget), errors.Is(err, errHistory):
-		return e.overBudget(err, used, n, limit), false
-	case err != nil:
-		e.outcome.reserved, e.outcome.sessionReserved, e.outcome.prompted = 0, 0, false
-		return storeFailed(err), false
-	}
-	return ending{}, true
-}
-
-// overBudget ends a run whose session takes no more input. E-572, E-573.
-func (e *execution) overBudget(why error, used, n, limit int64) ending {
-	budget := map[string]any{"budget": "session", "limit_bytes": limit, "used_bytes": used, "requested_bytes": n}
-	r := refusal.New(refusal.CodePromptTooLarge, "raise max_session_input_bytes of binding "+e.binding.ID+", or set `session: new`",
-		"the session has taken %d bytes, %d more would pass its limit of %d", used, n, limit)
-	if errors.Is(why, errHistory) {
-		budget["used_bytes"], budget["reason"] = nil, "session_history_unknown"
-		r = refusal.New(refusal.CodePromptTooLarge, "set `session: new` for binding "+e.binding.ID,
-			"what the session has taken before is on no record")
-	}
-	e.outcome.inputBudget = budget
-	return e.failed(inputBudget, "InputBudgetExceeded", r)
-}
-
-// Why a session takes no more input.
-var (
-	errBudget  = errors.New("the session takes no more input")
-	errHistory = errors.New("the session's earlier input is on no record")
-)
-
-// sessionInput sums what was already sent to the session by earlier runs. It fails with errHistory
-// where one of them may have sent something that is on no record.
-func sessionInput(v *runstore.View, e *execution, session string) (int64, error) {
-	total := int64(0)
-	for _, r := range v.RunsOfTask(e.run.TaskID) {
-		if r.ID == e.run.ID || r.SessionID == nil || *r.SessionID != session || r.AgentSHA256 != e.run.AgentSHA256 || r.Workspace != e.workspace {
-			continue
-		}
-		sent := v.Reservations(r.ID)
-		if len(sent) == 0 && (r.Outcome == nil || r.Outcome.PromptStarted == nil || *r.Outcome.PromptStarted) {
-			return 0, errHistory
-		}
-		for _, prompt := range sent {
-			total += prompt.RequestedBytes
-		}
-	}
-	return total, nil
 }
 
 func epoch(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"greatminds/runstore"
+	"greatminds/supervisor/usage"
 	"greatminds/transport"
 )
 
@@ -38,7 +39,11 @@ func (d *Daemon) sample(ctx context.Context, e *execution) {
 		}
 		stats := e.session.Stats()
 		counted := e.outcomeRecord(stats)
-		err := d.update(ctx, func(tx *runstore.Tx) error {
+		var used usage.Record
+		err := d.update(ctx, func(tx *runstore.Tx) (err error) {
+			if used, err = d.saveUsage(tx, e); err != nil {
+				return err
+			}
 			protocol, err := e.protocolRecord(tx.Run(e.run.ID), stats, ending{}, epoch(tx.Now()))
 			if err != nil {
 				return err
@@ -48,6 +53,8 @@ func (d *Daemon) sample(ctx context.Context, e *execution) {
 		if err != nil {
 			// The next sample, or the end, says it all again.
 			d.log.Warn("turn not sampled", "run_id", e.run.ID, "err", err)
+		} else {
+			e.usage.keep(used)
 		}
 		pause.Reset(sampleEvery)
 	}

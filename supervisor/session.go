@@ -1,6 +1,8 @@
 package supervisor
 
 import (
+	"encoding/json"
+
 	"greatminds/contract"
 	"greatminds/runstore"
 	"greatminds/transport"
@@ -30,30 +32,47 @@ func (d *Daemon) findSession(e *execution) (ending, bool) {
 	if err != nil {
 		return e.failed(sessionUnavailable, "HistoryError", err), false
 	}
-	e.saved = saved
+	if saved != nil {
+		e.saved, e.reopens = *saved.SessionID, reopens(saved)
+	}
 	return ending{}, true
 }
 
-// savedSession finds the session of an earlier run of the same task with the same agent, binding
-// and workspace, also of one that has left for the history; empty where there is none. How that
+// savedSession finds the run that left the session to go on with: an earlier one of the same task with the same agent, binding
+// and workspace, also of one that has left for the history; nil where there is none. How that
 // run ended does not matter: its process is gone, and what the agent has kept of the session is
 // the agent's to say. E-248, E-250.
-func savedSession(v *runstore.View, e *execution) (string, error) {
+func savedSession(v *runstore.View, e *execution) (*runstore.Run, error) {
 	if e.binding.Session != contract.SessionResume {
-		return "", nil
+		return nil, nil
 	}
 	history := v.RunsOfTask(e.run.TaskID)
 	if err := v.HistoryFault(); err != nil {
-		return "", err
+		return nil, err
 	}
 	for i := len(history) - 1; i >= 0; i-- {
 		r := history[i]
 		if r.ID != e.run.ID && r.SessionID != nil && r.AgentSHA256 == e.run.AgentSHA256 &&
 			r.BindingSHA256 == e.run.BindingSHA256 && r.Workspace == e.workspace && !neverPrompted(r) {
-			return *r.SessionID, nil
+			return r, nil
 		}
 	}
-	return "", nil
+	return nil, nil
+}
+
+// reopens tells whether a run's agent offered to go on with a saved session.
+func reopens(r *runstore.Run) bool {
+	var protocol struct {
+		Negotiated struct {
+			Data struct {
+				Capabilities map[string]bool `json:"capabilities"`
+			} `json:"data"`
+		} `json:"negotiated"`
+	}
+	// A record of another form tells of no offer.
+	_ = json.Unmarshal(r.Protocol, &protocol)
+	offers := protocol.Negotiated.Data.Capabilities
+	return offers["loadSession"] || offers["sessionCapabilities.resume"]
 }
 
 // neverPrompted says that a run is known to have sent its session nothing. An agent has nothing to

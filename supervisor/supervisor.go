@@ -63,6 +63,8 @@ type Daemon struct {
 	ends    ends
 	limits  limits
 
+	sessions sessions // what finished runs have on record of their agents' sessions
+
 	mu       sync.Mutex
 	live     map[runstore.RunID]*execution
 	inWork   map[string]bool            // results and commands that a goroutine works on

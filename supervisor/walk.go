@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"context"
-	"time"
 
 	"greatminds/internal/execgate"
 	"greatminds/runstore"
@@ -124,16 +123,7 @@ func (d *Daemon) openSession(ctx context.Context, e *execution) (ending, bool) {
 
 // promptTurn sends the one prompt of a background run and waits for its stop reason.
 func (d *Daemon) promptTurn(ctx context.Context, e *execution) ending {
-	if end, ok := d.reserveInput(ctx, e); !ok {
-		return end
-	}
-	budget := time.Duration(e.binding.TimeoutSeconds) * time.Second
-	prompt, cancel := context.WithTimeout(ctx, budget)
-	defer cancel()
-	if deadline, ok := prompt.Deadline(); ok {
-		e.setPromptEnds(deadline)
-	}
-	turn, err := d.sampled(ctx, e, func() (transport.Turn, error) { return e.send(prompt) })
+	turn, err := d.sendPrompt(ctx, e, firstPrompt, e.prompt)
 	return e.turnEnded(ctx, turn, err)
 }
 

@@ -12,8 +12,10 @@ const (
 	CodeLaunch Code = "launch_failed"
 	// CodeMCPServer is an MCP server of the contract that cannot be passed to an agent.
 	CodeMCPServer Code = "mcp_server_unusable"
-	// CodePromptTooLarge is a first prompt beyond the binding's max_prompt_bytes.
+	// CodePromptTooLarge is a prompt beyond the binding's max_prompt_bytes or max_session_input_bytes.
 	CodePromptTooLarge Code = "input_budget_exceeded"
+	// CodeUsageBudget is a prompt that its session's reported cost, or what is not known of it, holds back.
+	CodeUsageBudget Code = "reported_usage_budget"
 	// CodeProcessUnknown is a recorded process whose fate cannot be told.
 	CodeProcessUnknown Code = "process_unknown"
 	// CodePermissionGone is an answer to a permission request that can no longer be delivered.
@@ -30,6 +32,7 @@ func init() {
 		{CodeLaunch, Failed, "an agent's executable cannot be started"},
 		{CodeMCPServer, Failed, "an MCP server of the contract cannot be passed to an agent"},
 		{CodePromptTooLarge, Invalid, "a prompt is larger than the binding allows"},
+		{CodeUsageBudget, Forbidden, "a session's reported cost lets no further prompt go"},
 		{CodeProcessUnknown, Storage, "the fate of a recorded process cannot be told"},
 		{CodePermissionGone, Forbidden, "a permission request can no longer be answered"},
 		{CodePlatform, Failed, "the machine cannot do what is needed"},

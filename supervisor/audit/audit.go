@@ -10,6 +10,7 @@
 //	nothing left       no process of a run or command that has ended; none that no record names
 //	nothing stuck      every hold has a reason, and a remedy where time alone does not help; every
 //	                   uncertain outcome has a command that leads out
+//	no budget reset    what a session has cost, and every doubt about it, outlasts its runs
 //	whole              every record fits those it refers to, and its documents are there
 //
 // Check is pure: it reads the values that it is given and nothing else. What was not looked at
@@ -84,7 +85,7 @@ func Check(f Facts) []Finding {
 	a := &audit{Facts: f, open: map[runstore.TaskID]bool{}}
 	a.openTasks()
 	for _, question := range []func(){a.acknowledged, a.runs, a.accounts, a.commands, a.permissions, a.results, a.operations,
-		a.journal, a.merges, a.places, a.holds, a.uncertain, a.documents} {
+		a.journal, a.merges, a.places, a.holds, a.uncertain, a.documents, a.costs} {
 		question()
 	}
 	slices.SortStableFunc(a.found, func(x, y Finding) int {

@@ -295,7 +295,24 @@ func repeat(_ World, _ *runstore.View, history []*runstore.Run, j *Judgement) bo
 	case policy.HumanInput:
 		return hold(j, string(r.Hold), "answer in the task, then "+retry, "run %s asked a question (see its result)", last.ID)
 	}
-	return hold(j, string(r.Hold), retry, "run %s of this revision ended %s (%s)%s", last.ID, last.State, last.Reason, causeOf(last))
+	return hold(j, string(r.Hold), beforeRetry(last, j.Binding)+retry, "run %s of this revision ended %s (%s)%s", last.ID, last.State, last.Reason, causeOf(last))
+}
+
+// beforeRetry is what has to be done before a retry leads on, ready to stand before the command: the
+// budgets of a session outlast every run. E-556, E-574.
+func beforeRetry(r *runstore.Run, b contract.Binding) string {
+	var what string
+	switch {
+	case r.Reason == "reported_usage_budget" && b.Session == contract.SessionNew:
+		return "raise max_reported_session_cost of binding " + b.ID + " where one session may cost more; a new session begins with "
+	case r.Reason == "reported_usage_budget":
+		what = "or revise max_reported_session_cost and reported_cost_currency"
+	case r.Reason == "input_budget_exceeded":
+		what = "shorten the task, or raise max_prompt_bytes or max_session_input_bytes"
+	default:
+		return ""
+	}
+	return "set `session: new` for binding " + b.ID + ", " + what + ", then "
 }
 
 // causeOf is what the run's outcome says of its failure, after a colon; empty where it says nothing.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"greatminds/runstore"
+	"greatminds/supervisor/usage"
 )
 
 // document is the part of `run status` that the readable view shows.
@@ -101,6 +102,9 @@ func (d *document) running(b *strings.Builder, now time.Time) {
 			reason = " (" + r.Reason + ")"
 		}
 		fmt.Fprintf(b, "  %-28s %-12s %-14s %8s  run %s%s\n", r.TaskID, r.BindingID, r.State, since(r.CreatedAt, now), r.ID, reason)
+		if used := usage.Text(r.Usage); used != "" {
+			b.WriteString("    " + used + "\n")
+		}
 		if r.State == runstore.WaitingAuth || r.State == runstore.WaitingInput && r.Process == nil {
 			fmt.Fprintf(b, "    try again: greatminds run retry %s    give up: greatminds run cancel %s\n", r.ID, r.ID)
 		}
