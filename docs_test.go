@@ -24,6 +24,9 @@ var limits = []struct {
 	{"E-219 credentials prevent mistakes", []string{"credential prevents mistakes", "does not isolate", "can also rewrite its store"}},
 	{"E-225 fixtures prove no agent", []string{"scripted agents", "valid execution.yaml", "no agent", "run live, by package and version", "tools/realagents"}},
 	{"E-652 events are bounded, the disk is not", []string{"max_runtime_events", "bounds how many events are kept, and no disk use", "receipts", "evidence", "journal policy"}},
+	{"E-550 a cost budget is reactive", []string{"cost budget", "reactive limit", "no spending guarantee", "after the fact", "first prompt of a session can go past it"}},
+	{"E-538 a reported cost is no bill", []string{"cost is what it reports for the session so far", "no billing statement"}},
+	{"E-543 usage is as decoded", []string{"values are as decoded from the protocol", "not a claim about the exact values on the wire"}},
 	{"E-060 consumed is no success", []string{"A consumed permission says that the answer was handed over, not that the tool succeeded"}},
 }
 

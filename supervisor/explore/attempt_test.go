@@ -13,6 +13,8 @@ import (
 	"greatminds/runstore"
 	"greatminds/supervisor/dispatch"
 	"greatminds/supervisor/permission"
+	"greatminds/supervisor/policy"
+	"greatminds/supervisor/usage"
 	"greatminds/tasks"
 )
 
@@ -192,6 +194,9 @@ func (a *attempt) session() error {
 		if err := tx.EditRun(a.id, func(r *runstore.Run) { r.Outcome = &runstore.Outcome{PromptStarted: &begun} }); err != nil {
 			return err
 		}
+		if err := a.account(tx, policy.CostAccount.Begun); err != nil {
+			return err
+		}
 		return tx.Stage(a.id, "first_prompt_started", time.Second)
 	})
 }
@@ -209,6 +214,15 @@ func (a *attempt) end(s runstore.State, reason string) error {
 		if err := permission.CloseRun(tx, a.id, permission.RunClosed); err != nil {
 			return err
 		}
+		if s == runstore.Completed { // the prompt was answered
+			stop, begun := "end_turn", true
+			if err := tx.EditRun(a.id, func(r *runstore.Run) { r.Outcome = &runstore.Outcome{PromptStarted: &begun, StopReason: &stop} }); err != nil {
+				return err
+			}
+			if err := a.account(tx, policy.CostAccount.Finished); err != nil {
+				return err
+			}
+		}
 		if err := tx.Transition(a.id, string(s), s, reason, nil); err != nil {
 			return err
 		}
@@ -217,6 +231,20 @@ func (a *attempt) end(s runstore.State, reason string) error {
 		}
 		return nil
 	})
+}
+
+// account changes the account of the session's reported cost.
+func (a *attempt) account(tx *runstore.Tx, change func(policy.CostAccount) policy.CostAccount) error {
+	account := policy.NewCostAccount()
+	if record := usage.Read(tx.Run(a.id).Usage); record != nil {
+		account = *record.Cost
+	}
+	account = change(account)
+	raw, err := usage.Record{Cost: &account, LedgerSequence: tx.Sequence()}.Encode()
+	if err != nil {
+		return err
+	}
+	return tx.EditRun(a.id, func(r *runstore.Run) { r.Usage = raw })
 }
 
 // command asks for the configured command and carries it out.

@@ -204,6 +204,11 @@ func TestTextSaysWhatHelps(t *testing.T) {
 				return err
 			}
 		}
+		if err := tx.EditRun(run, func(r *runstore.Run) {
+			r.Usage = []byte(`{"version":1,"cost_accounting":{"amount":0.42,"currency":"USD","status":"reported","completed_prompts":0,"pending":true,"fresh":true,"error":null}}`)
+		}); err != nil {
+			return err
+		}
 		return tx.AskPermission(runstore.Permission{ID: "ask1", RunID: run, OwnerID: "o", SessionID: "s", ExpiresAt: runstore.Epoch(now) + 120,
 			Tool: []byte(`{"title":"edit\nmain.go","kind":"edit"}`), Options: []runstore.Option{
 				{OptionID: "y1", Name: "Allow once", Kind: "allow_once"}, {OptionID: "aa", Name: "Allow always", Kind: "allow_always"}}})
@@ -234,7 +239,7 @@ func TestTextSaysWhatHelps(t *testing.T) {
 	for _, part := range []string{
 		"0001-one asks: edit main.go (edit), 1m55s left", "greatminds run permission ask1 --option y1    # allow_once, Allow once",
 		"greatminds run command-status left", "greatminds run command-resolve left --reason TEXT",
-		"running", "run " + string(run),
+		"running", "run " + string(run), "reported session cost 0.42 USD (as the agent reports it, not a bill), a prompt is pending",
 		"0002-two", "no_progress_limit: a turn ended without a decision", "greatminds run retry r2",
 		"unreadable_task: line 3: what is this", "account default: account_backoff after 2 failures, 55s left",
 		"account slow: account_rate_limit: told to slow down, 55s left\n    wait, or greatminds run account-resume slow\n",
