@@ -16,6 +16,9 @@ const closes = `{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":
 // closing makes the handshake with an agent that offers session/close.
 func (p *peer) closing(agent string) *transport.Session {
 	p.t.Helper()
+	if p.options.DrainTimeout == 0 {
+		p.options.DrainTimeout = patience // for what is written last
+	}
 	done := p.open(context.Background())
 	p.reply(p.expect("initialize"), agent)
 	p.reply(p.expect("session/new"), `{"sessionId":"s1"}`)
@@ -44,7 +47,7 @@ func (p *peer) wantEndOfInput() {
 func TestSessionClose(t *testing.T) {
 	p := newPeer(t)
 	h := &recorder{}
-	p.options.Handler = h
+	p.options.Handler, p.options.CloseTimeout = h, patience
 	s := p.closing(closes)
 	turn := prompt(context.Background(), s, "go")
 	p.reply(p.expect("session/prompt"), `{"stopReason":"end_turn"}`)
@@ -139,7 +142,7 @@ func TestSessionCloseThatFails(t *testing.T) {
 		"refused":      func(p *peer, m message) { p.refuse(m, -32601, "no") },
 		"of no form":   func(p *peer, m message) { p.send(`{"jsonrpc":"2.0","id":%s}`, m.ID) },
 		"never":        func(p *peer, m message) {},
-		"with the end": func(p *peer, m message) { p.stdout.Close(); p.end() },
+		"with the end": func(p *peer, m message) { p.stdout.Close(); p.stderr.Close(); p.end() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPeer(t)
@@ -173,6 +176,7 @@ func TestSessionCloseThatFails(t *testing.T) {
 func TestSessionCloseOfAnAgentThatDoesNotRead(t *testing.T) {
 	p := newPeer(t)
 	heard := make(chan struct{}, 1)
+	p.options.DrainTimeout = 50 * time.Millisecond
 	p.options.Handler = &recorder{each: func(transport.Update) error { heard <- struct{}{}; return nil }}
 	s := p.closing(closes)
 	if _, err := unix.FcntlInt(p.stdin.Fd(), unix.F_SETPIPE_SZ, 4096); err != nil {

@@ -53,6 +53,7 @@ func TestFaultsInEveryPhaseOfTheHandshake(t *testing.T) {
 	for _, c := range hangs {
 		for _, f := range faults {
 			t.Run(c.name+", "+f.name, func(t *testing.T) {
+				t.Parallel()
 				p := newPeer(t)
 				p.options.MaxLine = 4 << 10
 				if c.change != nil {
@@ -255,7 +256,7 @@ func TestCancelCrossesTheEndOfTheTurn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPeer(t)
 			h, _ := handler("ok")
-			p.options.Handler = h
+			p.options.Handler, p.options.CancelGrace = h, patience
 			s, m, done := p.turn(context.Background())
 			p.say("before")
 			if err := s.Cancel(context.Background()); err != nil {
@@ -366,15 +367,16 @@ func TestWithdrawnQuestions(t *testing.T) {
 
 // The agent's input stays unread while it writes: neither side may wait for the other.
 func TestNeitherSideReads(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	p.options.Handler = newCounting()
 	s := p.session()
-	done := prompt(context.Background(), s, strings.Repeat("x", 4<<20)) // more than its pipe holds
+	done := prompt(context.Background(), s, strings.Repeat("x", 2<<20)) // more than its pipe holds
 	first := make([]byte, 1)
 	if _, err := p.stdin.Read(first); err != nil {
 		t.Fatal(err)
 	}
-	for range 3000 { // far more than ours holds
+	for range 2000 { // far more than ours holds
 		p.say(strings.Repeat("y", 1000))
 	}
 	line, err := p.lines.ReadString('\n')
@@ -384,7 +386,7 @@ func TestNeitherSideReads(t *testing.T) {
 	p.send(`{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}`)
 	got := receive(t, done)
 	ends(t, got, "end_turn")
-	if got.Updates != 3000 {
+	if got.Updates != 2000 {
 		t.Errorf("got %d updates", got.Updates)
 	}
 }

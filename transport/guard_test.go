@@ -224,6 +224,7 @@ func tooLargeAnswer(t *testing.T, p *peer, id string, done <-chan turned, s *tra
 
 // The default limit takes 8 MiB of text in one update.
 func TestLargestUpdate(t *testing.T) {
+	t.Parallel()
 	reads(t, func(p *peer, id string) {
 		p.send(chunk, strings.Repeat("x", 8<<20))
 		p.send(`{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"end_turn"}}`, id)

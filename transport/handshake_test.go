@@ -62,6 +62,7 @@ type step struct {
 func handshake(t *testing.T, change func(*transport.Options), steps ...step) (opened, []message) {
 	t.Helper()
 	p := newPeer(t)
+	p.options.DrainTimeout = patience // for what is written last
 	if change != nil {
 		change(&p.options)
 	}

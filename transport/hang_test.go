@@ -2,6 +2,7 @@ package transport_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,6 +54,7 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 	for _, c := range hangs {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPeer(t)
+			p.options.DrainTimeout = patience // for what is written last
 			if c.change != nil {
 				c.change(&p.options)
 			}
@@ -76,7 +78,7 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 // An agent that reads nothing cannot be told, and holds up nobody.
 func TestSilenceOfAnAgentThatDoesNotRead(t *testing.T) {
 	p := newPeer(t)
-	p.options.RequestTimeout, p.options.ClientName = 300*time.Millisecond, string(make([]byte, 4<<20))
+	p.options.RequestTimeout, p.options.ClientName = 300*time.Millisecond, strings.Repeat("x", 2<<20)
 	got := p.wait(p.open(context.Background()))
 	wantKind(t, got.err, transport.Timeout, transport.PhaseInitialize)
 }

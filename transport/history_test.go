@@ -109,7 +109,7 @@ func TestReplayOfAnotherSession(t *testing.T) {
 func TestLongReplay(t *testing.T) {
 	updates := int64(100_000)
 	if raceDetector {
-		updates = 20_000 // it only makes them slow
+		updates = 10_000 // it only makes them slow
 	}
 	p := newPeer(t)
 	var handled int64

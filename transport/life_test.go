@@ -19,11 +19,16 @@ import (
 // is never lost, with or without its newline, and every update before it is handled first.
 // E-668
 func TestLastWords(t *testing.T) {
+	t.Parallel()
+	rounds := 5
+	if raceDetector {
+		rounds = 3 // it only makes them slow
+	}
 	for _, updates := range []int{0, 1, 20, 700} {
 		for _, answer := range []string{`"result":{"stopReason":"end_turn"}`, `"error":{"code":-32603,"message":"x"}`} {
 			for _, newline := range []string{"\n", ""} {
 				t.Run(fmt.Sprintf("%d updates, %.8s, newline %q", updates, answer, newline), func(t *testing.T) {
-					for range 5 {
+					for range rounds {
 						p := newPeer(t)
 						h := &recorder{}
 						p.options.Handler = h
@@ -78,6 +83,7 @@ func TestUpdatesBeforeADeath(t *testing.T) {
 // Hazard 21: the agent has ended, and a descendant holds its pipes: what it said counts, and
 // nothing is waited for.
 func TestDescendantHoldsThePipes(t *testing.T) {
+	t.Parallel()
 	t.Run("the answer stands in the pipe", func(t *testing.T) {
 		p := newPeer(t)
 		_, m, done := p.turn(context.Background())
@@ -132,7 +138,8 @@ func TestDescendantHoldsThePipes(t *testing.T) {
 
 // Hazard 5, C015: an agent that does not read holds up neither the turn's budget nor Cancel.
 func TestAgentThatStopsReading(t *testing.T) {
-	large := strings.Repeat("x", 4<<20)
+	t.Parallel()
+	large := strings.Repeat("x", 2<<20) // twice what the pipe holds
 	t.Run("the budget counts while writing", func(t *testing.T) {
 		p := newPeer(t)
 		p.options.CancelGrace = 20 * time.Millisecond
@@ -237,6 +244,7 @@ func TestStandardError(t *testing.T) {
 
 // Hazard 2: any burst passes, in order, while the handler is slower than the agent.
 func TestBurst(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	const n = 5000
 	next := 0

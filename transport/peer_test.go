@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience bounds every wait of the tests; none is expected to last.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // message is one line that the client wrote.
 type message struct {
@@ -190,6 +190,27 @@ func prompt(ctx context.Context, s *transport.Session, text string) <-chan turne
 		done <- turned{t, err}
 	}()
 	return done
+}
+
+// budget is a context whose deadline passes when the test says so.
+type budget struct {
+	context.Context
+	over chan struct{}
+}
+
+func newBudget() *budget { return &budget{context.Background(), make(chan struct{})} }
+
+func (b *budget) pass() { close(b.over) }
+
+func (b *budget) Done() <-chan struct{} { return b.over }
+
+func (b *budget) Err() error {
+	select {
+	case <-b.over:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
 }
 
 // receive takes one value within the tests' patience.

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"greatminds/transport"
 )
@@ -274,7 +273,7 @@ func TestQuestionsThatEndUnanswered(t *testing.T) {
 				p := newPeer(t)
 				h, delivered, release := held(deaf)
 				defer close(release)
-				p.options.Handler = h
+				p.options.Handler, p.options.CancelGrace = h, patience
 				ctx, cancel := context.WithCancel(context.Background())
 				defer cancel()
 				asked, causes := make(chan struct{}, 4), make(chan error, 1)
@@ -461,11 +460,17 @@ func TestQuestionEndsWithTheBudget(t *testing.T) {
 	p := newPeer(t)
 	h, delivered, release := held(false)
 	defer close(release)
-	p.options.Handler = h
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer cancel()
+	asked, inner := make(chan struct{}), h.answer
+	h.answer = func(ctx context.Context, r transport.PermissionRequest) transport.PermissionAnswer {
+		close(asked)
+		return inner(ctx, r)
+	}
+	p.options.Handler, p.options.CancelGrace = h, patience
+	ctx := newBudget()
 	_, m, done := p.turn(ctx)
 	p.ask("1")
+	receive(t, asked)
+	ctx.pass()
 	p.expect("session/cancel")
 	if got := p.answer("1"); got != "cancelled" || receive(t, delivered) {
 		t.Errorf("got %s", got)

@@ -74,21 +74,20 @@ func TestCancelledTurns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPeer(t)
-			p.options.CancelGrace = 10 * time.Second
+			p.options.CancelGrace = patience
 			if c.answer == "" {
 				p.options.CancelGrace = 20 * time.Millisecond
 			}
 			s := p.session()
 			ctx, cancel := context.WithCancel(context.Background())
-			if c.deadline {
-				ctx, cancel = context.WithTimeout(context.Background(), 50*time.Millisecond)
-			}
 			defer cancel()
+			if c.deadline {
+				b := newBudget()
+				ctx, cancel = b, b.pass
+			}
 			done := prompt(ctx, s, "go")
 			m := p.expect("session/prompt")
-			if !c.deadline {
-				cancel()
-			}
+			cancel()
 			k := p.expect("session/cancel")
 			if string(k.Params) != `{"sessionId":"s1"}` || k.ID != nil {
 				t.Errorf("got %s", k.raw)
