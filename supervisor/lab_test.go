@@ -117,13 +117,13 @@ func (l *lab) kill(t testing.TB) {
 }
 
 // marked waits until the agent says so.
-func (l *lab) marked(t *testing.T, name string) map[string]any {
+func (l *lab) marked(t testing.TB, name string) map[string]any {
 	t.Helper()
 	return l.traced(t, func(e map[string]any) bool { return e["kind"] == "mark" && e["name"] == name })
 }
 
 // traced waits, on inotify, for the first line of the agent's trace that is wanted.
-func (l *lab) traced(t *testing.T, want func(map[string]any) bool) map[string]any {
+func (l *lab) traced(t testing.TB, want func(map[string]any) bool) map[string]any {
 	t.Helper()
 	trace := filepath.Join(filepath.Dir(l.script("dev")), "trace.jsonl")
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
@@ -150,7 +150,7 @@ func (l *lab) traced(t *testing.T, want func(map[string]any) bool) map[string]an
 	}
 }
 
-func (l *lab) find(t *testing.T, trace string, want func(map[string]any) bool) map[string]any {
+func (l *lab) find(t testing.TB, trace string, want func(map[string]any) bool) map[string]any {
 	t.Helper()
 	data, err := os.ReadFile(trace)
 	if os.IsNotExist(err) {
@@ -178,13 +178,13 @@ func (l *lab) launches(t testing.TB) int {
 }
 
 // release lets an agent that waits for a file go on.
-func (l *lab) release(t *testing.T, name string) {
+func (l *lab) release(t testing.TB, name string) {
 	t.Helper()
 	must(t, os.WriteFile(filepath.Join(filepath.Dir(l.script("dev")), "go-"+name), nil, 0o644))
 }
 
 // agentEnv is the environment of the running agent.
-func (l *lab) agentEnv(t *testing.T) map[string]string {
+func (l *lab) agentEnv(t testing.TB) map[string]string {
 	t.Helper()
 	start := l.traced(t, func(e map[string]any) bool { return e["kind"] == "start" })
 	data, err := os.ReadFile(filepath.Join("/proc", jsonNumber(start["pid"]), "environ"))
