@@ -3,7 +3,6 @@ package transport
 import (
 	"context"
 	"fmt"
-	"time"
 
 	acp "github.com/coder/acp-go-sdk"
 )
@@ -20,26 +19,22 @@ func (c *conn) closeSession(ctx context.Context) {
 	if !due {
 		return
 	}
-	brief, cancel := context.WithTimeout(ctx, c.o.DrainTimeout)
+	limit, cancel := context.WithTimeout(ctx, c.o.CloseTimeout)
 	defer cancel()
-	if c.out.flush(brief) != nil {
+	if c.out.flush(limit) != nil {
 		return
 	}
 	k, err := c.begin(PhaseClose, acp.AgentMethodSessionClose, acp.CloseSessionRequest{SessionId: acp.SessionId(c.session())})
 	if err != nil {
 		return
 	}
-	limit := time.NewTimer(c.o.CloseTimeout)
-	defer limit.Stop()
 	select {
 	case <-k.done:
 		_, err = c.outcome(k)
 	case <-c.dead:
 		err = c.failed(PhaseClose)
-	case <-limit.C:
-		err = &Error{Kind: Timeout, Phase: PhaseClose}
-	case <-ctx.Done():
-		err = &Error{Kind: Timeout, Phase: PhaseClose}
+	case <-limit.Done():
+		err = ended(limit, PhaseClose, acp.AgentMethodSessionClose+" had no answer in time")
 	}
 	c.mu.Lock()
 	k.abandoned = !k.isDone

@@ -146,7 +146,9 @@ func TestSessionCloseThatFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPeer(t)
-			p.options.CloseTimeout = 300 * time.Millisecond
+			if p.options.CloseTimeout = patience; name == "never" {
+				p.options.CloseTimeout = 500 * time.Millisecond
+			}
 			s := p.closing(closes)
 			done := inputClosed(s)
 			answer(p, p.expect("session/close"))
