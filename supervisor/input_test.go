@@ -81,14 +81,15 @@ func TestAPromptBeyondItsLimitCostsNoProcess(t *testing.T) {
 	must(t, h.once())
 	n := len(h.prompts()[0])
 
-	h.edit("200000", fmt.Sprint(n)) // the whole prompt, to the byte
+	limit := func(n int) string { return fmt.Sprintf("max_prompt_bytes: %d", n) }
+	h.edit(limit(200000), limit(n)) // the whole prompt, to the byte
 	h.again()
 	must(t, h.once())
 	if r := last(h.read()); r.State != runstore.Completed || len(h.prompts()[1]) != n || *r.Outcome.ContextBytes != int64(n) {
 		t.Fatalf("got %s (%s) with a prompt of %d bytes", r.State, r.Reason, len(h.prompts()[1]))
 	}
 
-	h.edit(fmt.Sprint(n), fmt.Sprint(n-1))
+	h.edit(limit(n), limit(n-1))
 	h.again()
 	must(t, h.once())
 	must(t, h.once())
