@@ -81,6 +81,38 @@ func TestOneSessionOfTwoTasksHasOneBudget(t *testing.T) {
 	h.audited()
 }
 
+// Within one daemon's life too: runs that leave for the history while it goes on are not forgotten.
+//
+// E-545 E-564
+func TestASessionsRunsAreRememberedWhenTheyLeave(t *testing.T) {
+	t.Parallel()
+	const tasks = 6
+	h := newHouse(t, plan{steps: offers + usd("0.2") + endsTurn, binding: ", max_no_progress_turns: 1" + budgeted})
+	h.o.EagerHistory, h.o.MinJournal = true, 1
+	for i := range tasks {
+		h.task("feature_dev", fmt.Sprintf("000%d-sample", i+1))
+	}
+	must(t, h.once())
+	v := h.read()
+	if n := len(v.Runs()); n >= tasks {
+		t.Fatalf("none of %d runs has left for the history", n)
+	}
+	sum := int64(0)
+	for i := range tasks {
+		runs := v.RunsOfTask(runstore.TaskID(fmt.Sprintf("000%d-sample", i+1)))
+		if len(runs) != 1 || runs[0].State != runstore.Completed {
+			t.Fatalf("task %d has %d runs", i+1, len(runs))
+		}
+		sum += *runs[0].Outcome.InputBytesReserved
+		if got := *runs[0].Outcome.SessionInputBytesReserved; got != sum {
+			t.Errorf("run %d: %d bytes in all, want %d", i+1, got, sum)
+		}
+		if got, want := costOf(used(t, runs[0]).Cost), fmt.Sprintf("0.2 USD reported, %d done, fresh true, pending false, sure", i+1); got != want {
+			t.Errorf("run %d: %s, want %s", i+1, got, want)
+		}
+	}
+}
+
 // leftBehind puts an ended run of the task's session on record, as an older store or the original has it.
 func (h *house) leftBehind(usage string) {
 	h.t.Helper()
