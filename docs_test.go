@@ -27,6 +27,7 @@ var limits = []struct {
 	{"E-550 a cost budget is reactive", []string{"cost budget", "reactive limit", "no spending guarantee", "after the fact", "first prompt of a session can go past it"}},
 	{"E-538 a reported cost is no bill", []string{"cost is what it reports for the session so far", "no billing statement"}},
 	{"E-543 usage is as decoded", []string{"values are as decoded from the protocol", "not a claim about the exact values on the wire"}},
+	{"E-535 a progress budget measures no quality", []string{"A progress budget", "counts turns that move no task", "not a measure of code quality", "does not tell whether a change of text means anything"}},
 	{"E-060 consumed is no success", []string{"A consumed permission says that the answer was handed over, not that the tool succeeded"}},
 }
 
