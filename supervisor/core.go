@@ -282,20 +282,25 @@ func assignment(j dispatch.Judgement) status.Assignment {
 		progress.Reason = string(j.Repeat.Hold)
 	}
 	return status.Assignment{TaskID: string(j.Task.ID), Binding: j.Binding.ID, Role: j.Binding.Role, Reason: j.Reason,
-		What: j.What, Remedy: j.Remedy, Retry: retry, Progress: progress}
+		NextAt: timed(j.NextAt), What: j.What, Remedy: j.Remedy, Retry: retry, Progress: progress}
 }
 
 func account(name string, a policy.AccountVerdict) status.Account {
 	out := status.Account{Reason: wordOr(a.Hold, dispatch.Ready), Account: name, Failures: a.Failures, SourceRun: a.SourceRun,
-		Hold: a.Limit.Kind, HoldID: a.Limit.ID}
+		Hold: a.Limit.Kind, HoldID: a.Limit.ID, NextAt: timed(a.NextAt)}
 	if a.Hold == policy.AccountRateLimit || a.Hold == policy.AccountQuota {
 		out.What, out.Remedy = dispatch.LimitWords(name, a.Limit, a.NextAt)
 	}
-	if !a.NextAt.IsZero() {
-		at := epoch(a.NextAt)
-		out.NextAt = &at
-	}
 	return out
+}
+
+// timed is a time as documents have it, nil where there is none.
+func timed(t time.Time) *float64 {
+	if t.IsZero() {
+		return nil
+	}
+	seconds := epoch(t)
+	return &seconds
 }
 
 func wordOr(r policy.Reason, none string) string {

@@ -20,6 +20,8 @@ type Assignment struct {
 	Retry map[string]any `json:"retry"`
 	// Progress counts completed turns without a transition.
 	Progress Progress `json:"progress"`
+	// NextAt is when the hold may end by itself, in epoch seconds; nil where time alone changes nothing.
+	NextAt *float64 `json:"next_at,omitempty"`
 	// What says the hold in words with its values; empty for a ready task.
 	What string `json:"what,omitempty"`
 	// Remedy is what helps, as a command where there is one; empty where waiting is enough.
