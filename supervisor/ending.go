@@ -100,7 +100,7 @@ func (e *execution) sessionFailed(err error) ending {
 	if !errors.As(err, &te) {
 		return e.failed(transportFailure, "ConnectionError", err)
 	}
-	e.outcome.errorCode = te.Code
+	e.outcome.errorCode, e.outcome.what = te.Code, te.What // our own words, not the agent's
 	switch te.Kind {
 	case transport.AuthRequired:
 		return ending{runstore.WaitingAuth, authRequired, err}
@@ -109,7 +109,6 @@ func (e *execution) sessionFailed(err error) ending {
 	case transport.Protocol:
 		return e.failed(protocolError, "RequestError", err)
 	case transport.Configuration:
-		e.outcome.what = te.What
 		return e.failed(configurationError, "ConfigurationError", err)
 	case transport.SessionUnavailable:
 		e.outcome.what = te.What + "; for a new one set `session: new` for binding " + e.binding.ID
