@@ -29,7 +29,8 @@ func (a *app) agentProbe() *cobra.Command {
 		Use: "probe ID", Short: "Start the agent of a manifest without a task, and report what it offers.", Args: exactly("ID"),
 		Long: "It is started as a run would start it, with this environment in the place of the daemon's, and\n" +
 			"gets an ACP initialize, authenticate where the manifest has an auth_method, with --session a\n" +
-			"session, with --mode one in this mode, and with --prompt one prompt. Each permission that it asks for is answered with\n" +
+			"session with the manifest's MCP servers, with --mode one in this mode, and with --prompt one\n" +
+			"prompt. Each permission that it asks for is answered with\n" +
 			"cancelled and listed; an agent that does not ask does what it wants in its folder.\n" +
 			"The answer is JSON also where the agent fails: member error then says at what.",
 		Example: "  greatminds agent probe claude --session\n  greatminds agent probe claude --mode default --prompt 'Write a file.'",

@@ -18,6 +18,7 @@ import (
 	"greatminds/internal/execgate"
 	"greatminds/internal/redact"
 	"greatminds/internal/refusal"
+	"greatminds/supervisor/mcpservers"
 	"greatminds/transport"
 )
 
@@ -74,7 +75,11 @@ func Run(ctx context.Context, q Request) (*Report, error) {
 		q.Workspace = dir
 	}
 	env, secrets := q.Agent.Environ(q.Getenv)
-	p := &probing{Request: q, env: env, secrets: redact.New(secrets...), began: q.Now(),
+	servers, err := q.servers(env)
+	if err != nil {
+		return nil, err
+	}
+	p := &probing{Request: q, env: env, servers: servers, secrets: redact.New(secrets...), began: q.Now(),
 		report: &Report{Version: 1, Agent: q.Agent.ID, Workspace: q.Workspace, Timings: map[string]int64{}}}
 	talk := p.converse(ctx)
 	left := p.end(context.WithoutCancel(ctx))
@@ -105,9 +110,35 @@ func (q Request) required() error {
 		"agent %s needs the variable %s, which this environment lacks", q.Agent.ID, strings.Join(lacking, ", "))
 }
 
+// initializeOnly says that no session is wanted.
+func (q Request) initializeOnly() bool { return !q.Session && q.Mode == "" && q.Prompt == "" }
+
+// servers are the MCP servers of the manifest, for a session. The supervisor's own is not among
+// them: it serves runs.
+func (q Request) servers(env []string) ([]transport.MCPServer, error) {
+	if q.initializeOnly() {
+		return nil, nil
+	}
+	place := mcpservers.Place{Getenv: q.Getenv, Workspace: q.Workspace, Environment: env}
+	var servers []transport.MCPServer
+	for _, s := range q.Agent.MCPServers {
+		if missing := place.Unset(s); len(missing) > 0 {
+			return nil, refusal.New(refusal.CodeAuthenticationRequired, "set it, here and for the daemon",
+				"MCP server %s of agent %s needs the variable %s, which this environment lacks", s.Name, q.Agent.ID, strings.Join(missing, ", "))
+		}
+		resolved, err := place.Resolve(q.Agent.ID, s)
+		if err != nil {
+			return nil, err
+		}
+		servers = append(servers, resolved)
+	}
+	return servers, nil
+}
+
 // probing is a probe under way.
 type probing struct {
 	Request
+	servers []transport.MCPServer
 	env     []string
 	secrets *redact.Redactor
 	report  *Report
@@ -135,7 +166,7 @@ func (p *probing) converse(ctx context.Context) error {
 	p.session, err = transport.Open(ctx, transport.Options{
 		Stdin: p.ours[0], Stdout: p.ours[1], Stderr: p.ours[2], Ended: p.child.Ended(),
 		ClientName: "greatminds", ClientVersion: p.Version, Cwd: p.Workspace, AuthMethod: word(p.Agent.AuthMethod),
-		RequiredCapabilities: p.Agent.RequiredCapabilities, InitializeOnly: !p.Session && p.Mode == "" && p.Prompt == "", Mode: p.Mode,
+		RequiredCapabilities: p.Agent.RequiredCapabilities, InitializeOnly: p.initializeOnly(), Mode: p.Mode, MCPServers: p.servers,
 		RequestTimeout: p.Timeout, Handler: &p.heard, Now: p.Now,
 		Observe: func(s transport.Stage) {
 			if s == transport.StageProtocolReady {
