@@ -2,7 +2,7 @@
 // first alone and then beside four that flood it with updates, send it a line of 50 MB, never say a
 // word, and ignore everything.
 //
-//	go run ./tools/flood [--samples 150] [--json FILE] [--keep]
+//	go run ./tools/flood [--samples 150] [--bad ID,ID] [--json FILE] [--keep]
 //
 // The good agents take one short task after the other; each asks for a permission, which an operator
 // answers. For both phases it prints how long their prompts took, from the moment at which the session
@@ -24,6 +24,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -46,9 +48,11 @@ func main() {
 
 // options are the command line.
 type options struct {
-	samples int
-	json    string
-	keep    bool
+	samples   int
+	bad, json string
+	keep      bool
+	// kinds are the bad agents to take.
+	kinds []kind
 }
 
 func parse(args []string, stderr io.Writer) (options, error) {
@@ -56,6 +60,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f := flag.NewFlagSet("flood", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.IntVar(&o.samples, "samples", 150, "prompts of good agents in each phase, at least")
+	f.StringVar(&o.bad, "bad", "", "which bad agents to take, by `id` with commas (default all): "+ids())
 	f.StringVar(&o.json, "json", "", "write the figures into this `file` too")
 	f.BoolVar(&o.keep, "keep", false, "keep the projects, and say where")
 	if err := f.Parse(args); err != nil {
@@ -64,7 +69,23 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if f.NArg() > 0 || o.samples < 1 {
 		return o, fmt.Errorf("arguments %q, --samples %d", f.Args(), o.samples)
 	}
+	for _, k := range bad {
+		if o.bad == "" || slices.Contains(strings.Split(o.bad, ","), k.id) {
+			o.kinds = append(o.kinds, k)
+		}
+	}
+	if o.bad != "" && len(o.kinds) != 1+strings.Count(o.bad, ",") {
+		return o, fmt.Errorf("--bad %q: known are %s", o.bad, ids())
+	}
 	return o, nil
+}
+
+func ids() string {
+	var all []string
+	for _, k := range bad {
+		all = append(all, k.id)
+	}
+	return strings.Join(all, ",")
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -114,9 +135,9 @@ func measure(ctx context.Context, o options, stderr io.Writer) (r *report, err e
 	r = &report{}
 	for _, p := range []struct {
 		name string
-		bad  bool
+		bad  []kind
 		into *phase
-	}{{"alone", false, &r.Alone}, {"beside", true, &r.Beside}} {
+	}{{"alone", nil, &r.Alone}, {"beside", o.kinds, &r.Beside}} {
 		fmt.Fprintln(stderr, "phase:", p.name)
 		if *p.into, err = measurePhase(ctx, built, filepath.Join(work, p.name), o.samples, p.bad); err != nil {
 			return nil, fmt.Errorf("phase %s: %w", p.name, err)

@@ -19,7 +19,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestWrongCalls(t *testing.T) {
-	for _, args := range [][]string{{"--no-such"}, {"word"}, {"--samples", "0"}, {"--samples", "x"}} {
+	for _, args := range [][]string{{"--no-such"}, {"word"}, {"--samples", "0"}, {"--samples", "x"}, {"--bad", "x"}, {"--bad", "dead,x"}} {
 		var out, errs bytes.Buffer
 		if code := run(context.Background(), args, &out, &errs); code != 2 || out.Len() > 0 || errs.Len() == 0 {
 			t.Errorf("%v: exit status %d, %q, %q", args, code, &out, &errs)
@@ -143,7 +143,7 @@ func TestAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := measurePhase(t.Context(), built, filepath.Join(t.TempDir(), "alone"), 3, false)
+	p, err := measurePhase(t.Context(), built, filepath.Join(t.TempDir(), "alone"), 3, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

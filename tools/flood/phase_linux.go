@@ -56,14 +56,14 @@ type runner struct {
 	ended    map[string]int      // ended runs by kind
 	answered map[string]answered // by request
 	samples  int
-	bad      bool
+	bad      []kind
 }
 
 // answered is when an operator's call was made, and when it had its answer.
 type answered struct{ called, acknowledged time.Time }
 
 // measurePhase runs one phase in a fresh project.
-func measurePhase(ctx context.Context, built binaries, folder string, samples int, withBad bool) (phase, error) {
+func measurePhase(ctx context.Context, built binaries, folder string, samples int, besides []kind) (phase, error) {
 	ctx, cancel := context.WithTimeout(ctx, phaseLimit)
 	defer cancel()
 	p, err := newProject(ctx, built, folder)
@@ -71,7 +71,7 @@ func measurePhase(ctx context.Context, built binaries, folder string, samples in
 		return phase{}, err
 	}
 	r := &runner{project: p, log: filepath.Join(folder, "coordd.log"), runs: map[string]string{}, ended: map[string]int{},
-		answered: map[string]answered{}, samples: samples, bad: withBad}
+		answered: map[string]answered{}, samples: samples, bad: besides}
 	if err := r.fileFirst(); err != nil {
 		return phase{}, err
 	}
@@ -103,12 +103,10 @@ func measurePhase(ctx context.Context, built binaries, folder string, samples in
 
 // fileFirst files what the phase begins with.
 func (r *runner) fileFirst() error {
-	if r.bad {
-		for _, k := range bad {
-			for range k.tasks {
-				if err := r.file(k); err != nil {
-					return err
-				}
+	for _, k := range r.bad {
+		for range k.tasks {
+			if err := r.file(k); err != nil {
+				return err
 			}
 		}
 	}
@@ -218,8 +216,8 @@ func (r *runner) enough() bool {
 	if r.ended[good.id] < r.samples {
 		return false
 	}
-	for _, k := range bad {
-		if r.bad && r.ended[k.id] < k.tasks {
+	for _, k := range r.bad {
+		if r.ended[k.id] < k.tasks {
 			return false
 		}
 	}

@@ -59,7 +59,7 @@ var (
 			{"handshake": step{}}, cancelled, {"prompt": "p"},
 			{"raw": `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"sess-1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"again"}}}}` + "\n", "repeat": 100000},
 		}},
-		{id: "endless line", role: "UI-DEVELOPER", queue: "feature_ui_dev", bindings: []string{"endless-line"}, tasks: 5, limit: turnLimit, from: "first_prompt_started", steps: []step{
+		{id: "long-line", role: "UI-DEVELOPER", queue: "feature_ui_dev", bindings: []string{"long-line"}, tasks: 5, limit: turnLimit, from: "first_prompt_started", steps: []step{
 			{"handshake": step{}}, cancelled, {"prompt": "p"},
 			{"raw": `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"sess-1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"`},
 			{"raw": "0123456789", "repeat": 5 << 20}, {"raw": `"}}}}` + "\n"},
@@ -181,7 +181,7 @@ func (p *project) contract() string {
 // file puts one more task of a kind into its queue, whole at once.
 func (p *project) file(k kind) error {
 	p.filed++
-	id := fmt.Sprintf("%04d-%s", p.filed, strings.ReplaceAll(k.id, " ", "-"))
+	id := fmt.Sprintf("%04d-%s", p.filed, k.id)
 	text := "Look whether all is well. " + strings.Repeat("word ", k.text/5)
 	task := step{"id": id, "stream": "product", "title": "Look at it", "reporter": "ARCHITECT-PLANNER", "opened_at": "2026-01-05T09:00:00Z",
 		"priority": "normal", "kind": "research", "scope": "backend", "description": text, "blocks": []any{}}
