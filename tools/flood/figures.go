@@ -19,8 +19,9 @@ type phase struct {
 	// Answer is the time of an operator's answer to the agent from the beginning of the transaction
 	// that records it, Heard from the operator's call having its answer, Whole from that call.
 	Answer, Heard, Whole spread
-	// Machine is how late a timer of this program was: what the machine's other work does to anybody.
-	Machine spread
+	// Timer is how late a timer of this program was, Disk how long a line took that this program
+	// appended to a file and synced: what the machine's other work does to anybody.
+	Timer, Disk spread
 	// Resident is the peak of the daemon's memory, in bytes.
 	Resident int64
 	// Bad are the runs of the bad agents, in the order of their ends.
@@ -150,8 +151,8 @@ func readTrace(path string) ([]heard, error) {
 }
 
 // figures puts events and traces together. offset is what the wall clock is ahead of the traces'.
-func (r *runner) figures(resident int64, offset time.Duration, late []time.Duration) (phase, error) {
-	p := phase{Resident: resident, Machine: spreadOf(late)}
+func (r *runner) figures(resident int64, offset time.Duration) (phase, error) {
+	p := phase{Resident: resident}
 	all := moments(r.events)
 	var prompt, send, answer, told, whole []time.Duration
 	for _, binding := range good.bindings {
@@ -242,6 +243,17 @@ func (r *report) missed() []string {
 	return out
 }
 
+// busy says why the machine was too busy to judge a bound of a few milliseconds; empty where it was not.
+func (r *report) busy() string {
+	const quietTimer, quietDisk = 5 * time.Millisecond, 2 * time.Millisecond
+	for _, p := range []phase{r.Alone, r.Beside} {
+		if p.Timer.P99 > quietTimer || p.Disk.P50 > quietDisk {
+			return fmt.Sprintf("timers were up to %s late (p99), and a line took %s to the disk (p50)", short(p.Timer.P99), short(p.Disk.P50))
+		}
+	}
+	return ""
+}
+
 func short(d time.Duration) string {
 	return fmt.Sprintf("%.2f ms", float64(d)/float64(time.Millisecond))
 }
@@ -259,7 +271,8 @@ func (r *report) String() string {
 		{"permission answered → agent has it", r.Alone.Answer, r.Beside.Answer},
 		{"operator told that it counts → agent has it", r.Alone.Heard, r.Beside.Heard},
 		{"operator's call → agent has the answer", r.Alone.Whole, r.Beside.Whole},
-		{"for comparison: a timer's delay", r.Alone.Machine, r.Beside.Machine},
+		{"for comparison: a timer's delay", r.Alone.Timer, r.Beside.Timer},
+		{"for comparison: append and sync a line", r.Alone.Disk, r.Beside.Disk},
 	} {
 		a, w := line.alone, line.beside
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %d, %d |\n", line.name, short(a.P50), short(a.P99), short(a.Max), short(w.P50), short(w.P99), short(w.Max), a.Count, w.Count)

@@ -9,8 +9,9 @@
 // was ready for it to the moment at which the agent had read it (the daemon's durable reservation in
 // between included), how long the part after the reservation's transaction began, and how long an
 // operator's answer took to the agent; the peak of the daemon's resident memory; and for each bad run
-// its limit and when it ended. The clocks are those of the daemon's events and of the agents' traces,
-// which are one machine's.
+// its limit and when it ended. Beside them stands what the machine took for a timer and for a synced
+// line meanwhile. The clocks are those of the daemon's events and of the agents' traces, which are one
+// machine's. --bad takes only some of the bad agents, to find out which one costs what.
 //
 // Exit status: 0 all bounds held, 1 one was missed or something failed, 2 wrong usage.
 package main
@@ -111,6 +112,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if missed := r.missed(); len(missed) > 0 {
 		for _, m := range missed {
 			fmt.Fprintln(stderr, "missed:", m)
+		}
+		if why := r.busy(); why != "" {
+			fmt.Fprintln(stderr, "the machine was busy with other work, so that times of milliseconds say little:", why)
 		}
 		return 1
 	}

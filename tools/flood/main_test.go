@@ -90,7 +90,7 @@ func TestFigures(t *testing.T) {
 		other("c", "failed", "", "", "timeout", 107.5),
 		other("d", "claimed", "dead", "", "", 100), stage("d", "process_recorded", 100.5, 0.5), other("d", "failed", "", "", "transport_failure", 110),
 	}}
-	got, err := r.figures(7, 50*time.Second, nil)
+	got, err := r.figures(7, 50*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,6 +137,18 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+func TestBusyMachine(t *testing.T) {
+	quiet := phase{Timer: spread{P99: time.Millisecond}, Disk: spread{P50: time.Millisecond}}
+	if why := (&report{Alone: quiet, Beside: quiet}).busy(); why != "" {
+		t.Errorf("a quiet machine is busy: %s", why)
+	}
+	for _, p := range []phase{{Timer: spread{P99: time.Second}}, {Disk: spread{P50: time.Second}}} {
+		if why := (&report{Alone: quiet, Beside: p}).busy(); !strings.Contains(why, "1000.00 ms") {
+			t.Errorf("%+v: %q", p, why)
+		}
+	}
+}
+
 // A real daemon and its two good agents.
 func TestAlone(t *testing.T) {
 	built, err := build(t.Context(), t.TempDir())
@@ -152,7 +164,7 @@ func TestAlone(t *testing.T) {
 			t.Errorf("%s: %+v", name, s)
 		}
 	}
-	if p.Resident < 1<<20 || len(p.Bad) != 0 || p.Machine.Count == 0 {
+	if p.Resident < 1<<20 || len(p.Bad) != 0 || p.Timer.Count == 0 || p.Disk.Count != p.Timer.Count {
 		t.Errorf("%+v", p)
 	}
 }

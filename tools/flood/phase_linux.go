@@ -84,21 +84,20 @@ func measurePhase(ctx context.Context, built binaries, folder string, samples in
 	if err := r.start(); err != nil {
 		return phase{}, err
 	}
-	probed := make(chan []time.Duration, 1)
-	probing, done := context.WithCancel(ctx)
-	go func() { probed <- lateness(probing) }()
+	beside := startMachine(ctx, folder)
 	err = r.follow(ctx)
-	done()
-	late := <-probed
+	timer, disk, machineErr := beside.stop()
 	resident, residentErr := peakResident(r.daemon.Process.Pid)
-	if err = errors.Join(err, residentErr, r.stop()); err != nil {
+	if err = errors.Join(err, machineErr, residentErr, r.stop()); err != nil {
 		return phase{}, fmt.Errorf("%w\n%s", err, r.tail())
 	}
 	after := clockOffset()
 	if moved := (after - before).Abs(); moved > time.Millisecond {
 		return phase{}, fmt.Errorf("the wall clock was moved by %s during the phase", moved)
 	}
-	return r.figures(resident, (before+after)/2, late)
+	figures, err := r.figures(resident, (before+after)/2)
+	figures.Timer, figures.Disk = timer, disk
+	return figures, err
 }
 
 // fileFirst files what the phase begins with.
@@ -274,24 +273,6 @@ func clockOffset() time.Duration {
 		}
 	}
 	return best
-}
-
-// lateness measures how late a timer is, again and again until ctx ends.
-func lateness(ctx context.Context) []time.Duration {
-	const span = 5 * time.Millisecond
-	var out []time.Duration
-	timer := time.NewTimer(span)
-	defer timer.Stop()
-	for {
-		due := time.Now().Add(span)
-		timer.Reset(span)
-		select {
-		case <-timer.C:
-			out = append(out, time.Since(due))
-		case <-ctx.Done():
-			return out
-		}
-	}
 }
 
 // peakResident is a process's peak of resident memory in bytes.
