@@ -107,31 +107,51 @@ func (j Judgement) Hold() (runstore.Hold, bool) {
 // Plan judges every task file under every queue binding that may claim it, in the order in
 // which they would be claimed. Tasks that no binding can claim get one judgement that says so.
 func Plan(w World, v *runstore.View, found []tasks.Found) []Judgement {
-	accounts := Accounts(w, v)
+	accounts, claimants := Accounts(w, v), map[contract.Queue][]claimant{}
 	var out []Judgement
 	for _, f := range ordered(found) {
 		if j, ok := unclaimable(w, f); ok {
 			out = append(out, j)
 			continue
 		}
-		for _, b := range bindingsFor(w, f.Queue) {
-			out = append(out, judge(w, v, Candidate{f.Ref, f.Task.Kind, b}, accounts[b.Account]))
+		able, known := claimants[f.Queue]
+		if !known {
+			able = claimantsOf(w, f.Queue)
+			claimants[f.Queue] = able
 		}
+		for _, b := range able {
+			out = append(out, judge(w, v, Candidate{f.Ref, f.Task.Kind, b.Binding}, b.pinned, accounts[b.Account]))
+		}
+	}
+	return out
+}
+
+// claimant is a binding with the contracts that its runs are pinned to. Their fingerprints cost more
+// than the rest of a judgement, and hundreds of tasks may wait in a queue.
+type claimant struct {
+	contract.Binding
+	pinned policy.Contracts
+}
+
+func claimantsOf(w World, queue contract.Queue) []claimant {
+	var out []claimant
+	for _, b := range bindingsFor(w, queue) {
+		out = append(out, claimant{b, pinned(w, b)})
 	}
 	return out
 }
 
 // Judge judges one candidate; admission calls it under the store's lock.
 func Judge(w World, v *runstore.View, c Candidate) Judgement {
-	return judge(w, v, c, Accounts(w, v)[c.Binding.Account])
+	return judge(w, v, c, pinned(w, c.Binding), Accounts(w, v)[c.Binding.Account])
 }
 
-func judge(w World, v *runstore.View, c Candidate, account policy.AccountVerdict) Judgement {
+func judge(w World, v *runstore.View, c Candidate, pins policy.Contracts, account policy.AccountVerdict) Judgement {
 	j := Judgement{Candidate: c, Account: account, Reason: Ready}
 	v = v.Apart()
 	history := v.RunsOfTask(runstore.TaskID(c.Task.ID))
 	j.Repeat = policy.Repeat(Attempts(w, v, history), policy.Candidate{Queue: string(c.Task.Queue),
-		Revision: string(c.Task.Revision), Pinned: pinned(w, c.Binding)}, limits(c.Binding), w.Now)
+		Revision: string(c.Task.Revision), Pinned: pins}, limits(c.Binding), w.Now)
 	for _, question := range []func(World, *runstore.View, []*runstore.Run, *Judgement) bool{
 		stopping, processHold, activeRun, unreadable, openResult, openCommand, openOperation,
 		accountLogin, repeat, accountHold, place, capacity,
