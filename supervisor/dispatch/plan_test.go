@@ -1,6 +1,8 @@
 package dispatch_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -8,6 +10,7 @@ import (
 	"greatminds/contract"
 	"greatminds/runstore"
 	"greatminds/supervisor/dispatch"
+	"greatminds/supervisor/policy"
 	"greatminds/tasks"
 )
 
@@ -15,12 +18,16 @@ import (
 // before it: of tasks with a history, too, whose runs were pinned to the binding.
 func TestAPlanIsMadeOfSingleJudgements(t *testing.T) {
 	l := newLab(t)
+	// Turns without progress are repeated only while the contracts stay the same.
+	text := strings.ReplaceAll(project, "scheduling: queue", "scheduling: queue, max_no_progress_turns: 3")
+	l.contract(text)
 	files := []tasks.Found{found("feature_dev", "0001-a"), found("feature_test", "0002-b"), found("feature_dev", "0003-c"), found("feature_test", "0004-d")}
 	for i, binding := range []string{"dev2", "tester"} {
 		run := l.claim(files[i], binding)
 		l.to(run.Run.ID, runstore.Starting, runstore.Running, runstore.Completed)
 	}
-	for _, text := range []string{project, project + "# another text\n"} {
+	var all []string
+	for _, text := range []string{text, project} {
 		l.contract(text)
 		plan := dispatch.Plan(l.world, l.store.View(), files)
 		if len(plan) != 6 {
@@ -34,8 +41,9 @@ func TestAPlanIsMadeOfSingleJudgements(t *testing.T) {
 			}
 			reasons[j.Reason]++
 		}
-		if len(reasons) < 2 {
-			t.Errorf("all judgements say the same: %v", reasons)
-		}
+		all = append(all, fmt.Sprint(reasons))
+	}
+	if all[0] == all[1] || !strings.Contains(all[0], string(policy.NoProgressBackoff)) {
+		t.Errorf("judgements %v, want a repeat under the first contract alone", all)
 	}
 }
