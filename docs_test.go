@@ -28,6 +28,8 @@ var limits = []struct {
 	{"E-538 a reported cost is no bill", []string{"cost is what it reports for the session so far", "no billing statement"}},
 	{"E-543 usage is as decoded", []string{"values are as decoded from the protocol", "not a claim about the exact values on the wire"}},
 	{"E-535 a progress budget measures no quality", []string{"A progress budget", "counts turns that move no task", "not a measure of code quality", "does not tell whether a change of text means anything"}},
+	{"E-593 stages claim nothing", []string{"seconds since its claim", "claim no progress, no visible text, no validation and no approval", "no latencies of single messages"}},
+	{"E-664 a protocol record is no evidence", []string{"`protocol` record approve a tool or stand in for a decision or a command's evidence"}},
 	{"E-060 consumed is no success", []string{"A consumed permission says that the answer was handed over, not that the tool succeeded"}},
 }
 

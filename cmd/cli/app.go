@@ -32,8 +32,10 @@ type World struct {
 	Stderr io.Writer
 	// Terminal says that standard output is a terminal.
 	Terminal bool
-	Getenv   func(string) string
-	Environ  []string
+	// Input says that standard input is a terminal.
+	Input   bool
+	Getenv  func(string) string
+	Environ []string
 	// Cwd is the working folder, absolute.
 	Cwd string
 	// Exe is the absolute path of this program.

@@ -23,7 +23,7 @@ func Process() World {
 		exe = os.Args[0]
 	}
 	return World{
-		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Terminal: isTerminal(os.Stdout),
+		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Terminal: isTerminal(os.Stdout), Input: isTerminal(os.Stdin),
 		Getenv: os.Getenv, Environ: os.Environ(), Cwd: cwd, Exe: exe, Version: Version, Now: clock.Wall(os.Getenv),
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 func (a *app) runGroup() *cobra.Command {
 	run := group(&cobra.Command{Use: "run", Short: "Inspect and control supervised runs.", Example: "  greatminds run status"})
-	run.AddCommand(a.runStatus(), a.runDoctor(), a.runEvents(), a.runList(), a.runShow(),
+	run.AddCommand(a.runStatus(), a.runDoctor(), a.runEvents(), a.runList(), a.runShow(), a.runWatch(),
 		a.runPaused("pause", "Stop claiming new runs; active ones go on.", "ACP dispatch paused"),
 		a.runPaused("resume", "Claim runs again.", "ACP dispatch resumed"),
 		a.runControl("cancel", "Ask the daemon to end a run within its limits."),
@@ -163,7 +163,9 @@ func (a *app) runList() *cobra.Command {
 
 func (a *app) runShow() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "show RUN_ID", Short: "Show everything on record about one run as JSON.", Args: exactly("RUN_ID"),
+		Use: "show RUN_ID", Short: "Show everything on record about one run.", Args: exactly("RUN_ID"),
+		Long: "Readable on a terminal; the versioned JSON document with --json or into a pipe. Its member\n" +
+			"activity is what the agent was seen doing: masked, bounded, and no evidence.",
 		Example: "  greatminds run show 3f2a9c...",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := a.project()
@@ -174,7 +176,14 @@ func (a *app) runShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(answer)
+			if a.asJSON() || !a.Terminal {
+				return a.print(answer)
+			}
+			text, err := status.RunText(answer, a.Now())
+			if err != nil {
+				return err
+			}
+			return a.saySafe(text)
 		},
 	}
 	return exits(a.takesProject(cmd), exitRuns)
@@ -233,36 +242,4 @@ func (a *app) runRepair() *cobra.Command {
 	f.BoolVar(&args.Abandon, "abandon", false, "give it up instead of finishing it")
 	f.StringVar(&args.Reason, "reason", "", "why it is given up, 1 to 1000 characters (required with --abandon)")
 	return exits(a.takesProject(cmd), exitChange)
-}
-
-func (a *app) runPermission() *cobra.Command {
-	var option string
-	cmd := &cobra.Command{
-		Use: "permission REQUEST_ID", Short: "Show a permission request, or answer it with one of its options.", Args: exactly("REQUEST_ID"),
-		Long: "An answer reaches the agent's open request; \"consumed\" says that it was handed over,\n" +
-			"not that the tool succeeded. Only single answers (allow_once, reject_once) can be given.\n" +
-			"Requests are redacted as well as we can; look at them as text that an agent wrote.",
-		Example: "  greatminds run permission 8c1d...\n  greatminds run permission 8c1d... --option allow-once",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id := runstore.PermissionID(args[0])
-			if !cmd.Flags().Changed("option") {
-				p, err := a.project()
-				if err != nil {
-					return err
-				}
-				answer, err := a.read(cmd.Context(), p, "run.permission", ops.PermissionArgs{Request: id})
-				if err != nil {
-					return err
-				}
-				return a.print(answer)
-			}
-			answer, err := a.do(cmd.Context(), "run.permission-answer", ops.AnswerArgs{Request: id, Option: option})
-			if err != nil {
-				return err
-			}
-			return a.print(answer)
-		},
-	}
-	cmd.Flags().StringVar(&option, "option", "", "`id` of the option to choose")
-	return exits(a.takesProject(cmd), "  0 done, 2 unknown request, option not offered or lasting, 3 not the operator, or the\n  request is no longer open, 4 storage conflict, or the daemon does not answer.")
 }

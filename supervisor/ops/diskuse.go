@@ -16,7 +16,7 @@ import (
 // DiskUse is what the runtime folder takes, in bytes of the disk, and what is left.
 type DiskUse struct {
 	// Parts are the uses: snapshot, journal, history, contracts, artifacts (captured output of
-	// commands), worktrees, and tasks (everything else in the runtime folder).
+	// commands), activity (what agents were seen doing), worktrees, and tasks (everything else in the runtime folder).
 	Parts []DiskPart `json:"parts"`
 	Total int64      `json:"total_bytes"`
 	// Free is what an ordinary user can still write, of a file system of Size bytes; both are null
@@ -50,7 +50,7 @@ func partOf(rel string) string {
 		return "journal"
 	case strings.HasPrefix(first, "history"):
 		return "history"
-	case first == "contracts":
+	case first == "contracts", first == "activity":
 		return first
 	case first == "command-output":
 		return "artifacts"
@@ -70,7 +70,7 @@ func (d *doctor) disk() *DiskUse {
 			What: "what the runtime folder takes cannot be told: " + err.Error(), Remedy: "mend what it names"})
 	}
 	use := &DiskUse{}
-	for _, name := range []string{"snapshot", "journal", "history", "contracts", "artifacts", "worktrees", "tasks"} {
+	for _, name := range []string{"snapshot", "journal", "history", "contracts", "artifacts", "activity", "worktrees", "tasks"} {
 		use.Parts = append(use.Parts, DiskPart{name, sums[name]})
 		use.Total += sums[name]
 	}

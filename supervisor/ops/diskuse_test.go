@@ -31,6 +31,7 @@ func TestADiskIsWarnedOfBeforeItIsFull(t *testing.T) {
 func TestEveryFileBelongsToOnePart(t *testing.T) {
 	for rel, want := range map[string]string{".runtime/state.json": "snapshot", ".runtime/journal.jsonl": "journal", ".runtime/journal-tail-3-90.jsonl": "journal",
 		".runtime/history/seg": "history", ".runtime/history-aside-3-runs-000001.jsonl": "history", ".runtime/contracts/x.json": "contracts", ".runtime/command-output/r/stdout": "artifacts",
+		".runtime/activity/r.json": "activity",
 		".runtime/supervisor.lock": "tasks", "feature_dev/0001-a.yaml": "tasks", "journal.ndjson": "tasks"} {
 		if got := partOf(rel); got != want {
 			t.Errorf("%s belongs to %s, want %s", rel, got, want)

@@ -56,19 +56,12 @@ func (d *document) questions(b *strings.Builder, now time.Time) {
 	}
 	b.WriteString("WAITING FOR YOUR ANSWER\n")
 	for _, p := range open {
-		var tool struct{ Title, Kind string }
-		// A tool description of another shape is shown by `run permission`.
-		_ = json.Unmarshal(p.Tool, &tool)
 		task := "run " + string(p.RunID)
 		if run := d.Runs[p.RunID]; run != nil {
 			task = string(run.TaskID)
 		}
-		fmt.Fprintf(b, "  %s asks: %s (%s), %s left\n", task, cut(oneLine(tool.Title), 200), cut(oneLine(tool.Kind), 40), left(p.ExpiresAt, now))
-		fmt.Fprintf(b, "    greatminds run permission %s\n", p.ID)
-		for _, o := range p.Options {
-			if o.Kind == "allow_once" || o.Kind == "reject_once" {
-				fmt.Fprintf(b, "    %s    # %s, %s\n", AnswerCommand(p.ID, o.OptionID), o.Kind, cut(oneLine(o.Name), 60))
-			}
+		for _, l := range AskLines(p, task, now) {
+			b.WriteString("  " + l + "\n")
 		}
 	}
 	b.WriteByte('\n')

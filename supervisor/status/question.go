@@ -1,0 +1,226 @@
+package status
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"greatminds/internal/termsafe"
+	"greatminds/runstore"
+)
+
+// What a question shows of what it is about, in lines and characters. The record has it whole.
+const (
+	maxBlock  = 24
+	maxWide   = 160
+	maxFields = 12
+	maxDiffs  = 8
+)
+
+// described is what a person is shown of a tool's description.
+type described struct {
+	Title     string `json:"title"`
+	Kind      string `json:"kind"`
+	Locations []struct {
+		Path string `json:"path"`
+	} `json:"locations"`
+	Content []struct {
+		Type    string `json:"type"`
+		Path    string `json:"path"`
+		OldText string `json:"oldText"`
+		NewText string `json:"newText"`
+		Content struct {
+			Text string `json:"text"`
+		} `json:"content"`
+	} `json:"content"`
+	RawInput json.RawMessage `json:"rawInput"`
+}
+
+// describe reads a tool's description. Members of another shape than the protocol's show nothing here.
+func describe(tool json.RawMessage) (d described) {
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(tool, &members) // no object has no members
+	for name, into := range map[string]any{"title": &d.Title, "kind": &d.Kind, "locations": &d.Locations, "content": &d.Content, "rawInput": &d.RawInput} {
+		_ = json.Unmarshal(members[name], into)
+	}
+	return d
+}
+
+// Choices are the options that may be chosen, in the agent's order; a person names them by number from 1.
+func Choices(p *runstore.Permission) []runstore.Option {
+	var out []runstore.Option
+	for _, o := range p.Options {
+		if once(o) {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// QuestionText shows one question to a person: who asks, what for, how long there is for an answer, and
+// the options. All of it is escaped; every line that holds an agent's text begins with a mark of ours.
+// run is whose question it is, nil where that is not known.
+func QuestionText(p *runstore.Permission, run *runstore.Run, now time.Time) string {
+	d := describe(p.Tool)
+	var b strings.Builder
+	fmt.Fprintf(&b, "Question %s: %s", p.ID, p.Status)
+	if p.OptionID != "" {
+		fmt.Fprintf(&b, " with %s", safe(p.OptionID, 80))
+	}
+	if p.Reason != "" {
+		fmt.Fprintf(&b, " (%s)", safe(p.Reason, 80))
+	}
+	if p.Status == "pending" {
+		fmt.Fprintf(&b, ", %s left", left(p.ExpiresAt, now))
+	}
+	b.WriteString("\n")
+	if run != nil {
+		fmt.Fprintf(&b, "Task      %s (run %s, %s as %s)\nAgent     %s, working in %s\n", run.TaskID, run.ID, run.BindingID, run.Role, run.AgentID, safe(run.Workspace, maxWide))
+	} else {
+		fmt.Fprintf(&b, "Run       %s\n", p.RunID)
+	}
+	fmt.Fprintf(&b, "Tool      %s\n", called(d.Kind, d.Title))
+	for i, l := range d.Locations {
+		if i == maxFields {
+			fmt.Fprintf(&b, "Path      and %d more\n", len(d.Locations)-i)
+			break
+		}
+		fmt.Fprintf(&b, "Path      %s\n", safe(l.Path, maxWide))
+	}
+	d.input(&b)
+	d.contents(&b)
+	b.WriteString("\n")
+	number := 0
+	for _, o := range p.Options {
+		if once(o) {
+			number++
+			fmt.Fprintf(&b, "  %d  %-11s  %s [%s]\n", number, o.Kind, word(safe(o.Name, 80), "without a name"), safe(o.OptionID, 80))
+		} else {
+			fmt.Fprintf(&b, "  -  %-11s  %s (holds for later questions too, and cannot be chosen)\n", safe(o.Kind, 40), safe(o.Name, 80))
+		}
+	}
+	if number == 0 {
+		fmt.Fprintf(&b, "None can be chosen; `greatminds run cancel %s` ends the run.\n", p.RunID)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// input shows the members of the raw input, commands first.
+func (d described) input(b *strings.Builder) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(d.RawInput, &fields) != nil {
+		if len(d.RawInput) > 0 && string(d.RawInput) != "null" {
+			block(b, "Input", plain(d.RawInput))
+		}
+		return
+	}
+	names := keys(fields)
+	slices.SortStableFunc(names, func(x, y string) int { return rank(x) - rank(y) })
+	for i, name := range names {
+		if i == maxFields {
+			fmt.Fprintf(b, "Input     and %d more members\n", len(names)-i)
+			return
+		}
+		block(b, "Input "+safe(name, 40), plain(fields[name]))
+	}
+}
+
+func rank(name string) int {
+	if i := slices.Index([]string{"command", "cmd", "argv", "description", "path", "file_path"}, name); i >= 0 {
+		return i
+	}
+	return 9
+}
+
+// plain is a value as a person reads it: a string's text, a list of words as words, else its JSON.
+func plain(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	var words []string
+	if json.Unmarshal(raw, &words) == nil {
+		return strings.Join(words, " ")
+	}
+	return string(raw)
+}
+
+// contents shows texts, and diffs by what they take away and add.
+func (d described) contents(b *strings.Builder) {
+	for i, c := range d.Content {
+		if i == maxDiffs {
+			fmt.Fprintf(b, "Content   and %d more\n", len(d.Content)-i)
+			return
+		}
+		switch c.Type {
+		case "diff":
+			gone, come := changedLines(c.OldText, c.NewText)
+			fmt.Fprintf(b, "Change    %s: %d lines out, %d in\n", safe(c.Path, maxWide), len(gone), len(come))
+			lines(b, "- ", gone)
+			lines(b, "+ ", come)
+		case "content":
+			if c.Content.Text != "" {
+				block(b, "Content", c.Content.Text)
+			}
+		}
+	}
+}
+
+// changedLines are the lines between the common start and the common end of two texts.
+func changedLines(before, after string) (gone, come []string) {
+	gone, come = split(before), split(after)
+	for len(gone) > 0 && len(come) > 0 && gone[0] == come[0] {
+		gone, come = gone[1:], come[1:]
+	}
+	for len(gone) > 0 && len(come) > 0 && gone[len(gone)-1] == come[len(come)-1] {
+		gone, come = gone[:len(gone)-1], come[:len(come)-1]
+	}
+	return gone, come
+}
+
+func split(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(s, "\n"), "\n")
+}
+
+// block shows a value beside its name where it has one line, else below it.
+func block(b *strings.Builder, name, value string) {
+	all := split(value)
+	if len(all) <= 1 {
+		fmt.Fprintf(b, "%-9s %s\n", name, wide(value))
+		return
+	}
+	fmt.Fprintf(b, "%s\n", name)
+	lines(b, "| ", all)
+}
+
+func lines(b *strings.Builder, mark string, all []string) {
+	for i, l := range all {
+		if i == maxBlock {
+			fmt.Fprintf(b, "    and %d more lines\n", len(all)-i)
+			return
+		}
+		fmt.Fprintf(b, "    %s%s\n", mark, wide(l))
+	}
+}
+
+// wide is a line of an agent's, with its blanks.
+func wide(s string) string {
+	return cut(termsafe.Line(strings.ReplaceAll(strings.TrimSuffix(s, "\r"), "\t", "    ")), maxWide)
+}
+
+// QuestionList shows the open questions with the commands that lead on.
+func QuestionList(open []*runstore.Permission, tasks map[runstore.PermissionID]runstore.TaskID, now time.Time) string {
+	if len(open) == 0 {
+		return "no open questions"
+	}
+	var out []string
+	for _, p := range open {
+		out = append(out, AskLines(p, string(tasks[p.ID]), now)...)
+	}
+	return strings.Join(out, "\n")
+}
