@@ -201,7 +201,7 @@ func (d *Daemon) recordEnd(ctx context.Context, e *execution, end *ending) error
 		}
 		out, took := e.outcomeRecord(stats), elapsed.Seconds()
 		out.ElapsedSeconds = &took
-		protocol, err := e.protocolRecord(run, stats, settled, epoch(tx.Now()))
+		protocol, err := e.observeProtocol(tx, run, stats, settled)
 		if err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"encoding/json"
-	"errors"
 
 	"greatminds/runstore"
 	"greatminds/transport"
@@ -63,44 +62,10 @@ func counted(s transport.Stats) map[string]int64 {
 	return out
 }
 
-// protocolRecord is the bounded protocol summary: no prompt, title, argument or agent text.
-// Spec: "Managed protocol diagnostics".
-func (e *execution) protocolRecord(run *runstore.Run, s transport.Stats, end ending, at float64) (json.RawMessage, error) {
-	doc := map[string]any{"version": 1}
-	if len(run.Protocol) > 0 {
-		if err := json.Unmarshal(run.Protocol, &doc); err != nil {
-			return nil, err
-		}
-	}
-	tools := []map[string]any{}
-	for _, t := range s.Tools {
-		tools = append(tools, map[string]any{"at": epoch(t.At), "data": map[string]any{"phase": t.Phase, "update": t.Update,
-			"tool_reference": t.Reference, "kind": t.ToolKind, "status": t.Status, "content_count": t.ContentCount, "location_count": t.LocationCount}})
-	}
-	doc["tool_events"], doc["tool_events_truncated"] = tools, s.ToolsTruncated
-	if e.outcome.stopReason != "" {
-		doc["stop"] = map[string]any{"at": at, "data": map[string]any{"phase": "prompt", "reason": e.outcome.stopReason}}
-	}
-	if e.outcome.errorType != "" || e.outcome.errorCode != nil {
-		doc["error"] = map[string]any{"at": at, "data": map[string]any{"exception": e.outcome.errorType,
-			"phase": phaseOf(end.cause), "rpc_code": e.outcome.errorCode}}
-	}
-	return json.Marshal(doc)
-}
-
 func raw(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {
 		panic("supervisor: a plain value does not encode: " + err.Error())
 	}
 	return b
-}
-
-// phaseOf names the protocol stage that failed; preflight where no conversation had begun.
-func phaseOf(cause error) transport.Phase {
-	var te *transport.Error
-	if errors.As(cause, &te) {
-		return te.Phase
-	}
-	return transport.PhasePreflight
 }

@@ -139,9 +139,7 @@ func (d *Daemon) recordSession(ctx context.Context, e *execution) error {
 			return err
 		}
 		at := epoch(tx.Now())
-		protocol, err := json.Marshal(map[string]any{"version": 1, "negotiated": map[string]any{"at": at, "data": map[string]any{
-			"phase": "initialize", "protocol_version": n.ProtocolVersion, "capabilities": n.Capabilities, "optional_capabilities": optional(n),
-			"agent": map[string]any{"name": n.AgentName, "version": n.AgentVersion}}}})
+		protocol, err := e.observeProtocol(tx, tx.Run(e.run.ID), e.session.Stats(), ending{})
 		if err != nil {
 			return err
 		}

@@ -44,7 +44,7 @@ func (d *Daemon) sample(ctx context.Context, e *execution) {
 			if used, err = d.saveUsage(tx, e); err != nil {
 				return err
 			}
-			protocol, err := e.protocolRecord(tx.Run(e.run.ID), stats, ending{}, epoch(tx.Now()))
+			protocol, err := e.observeProtocol(tx, tx.Run(e.run.ID), stats, ending{})
 			if err != nil {
 				return err
 			}
