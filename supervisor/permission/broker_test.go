@@ -38,29 +38,34 @@ func inLab(t *testing.T, f func(t *testing.T, l *lab)) {
 		l.store, err = runstore.Open(t.Context(), runstore.Options{Dir: filepath.Join(t.TempDir(), ".runtime"), Disk: durable.NewDisk(nil), Now: time.Now})
 		must(t, err)
 		defer func() { must(t, l.store.Close(context.Background())) }()
-		sha := map[string]string{}
-		for _, kind := range []string{"execution", "schema"} {
-			sha[kind] = pin(t, l.store, kind)
-		}
-		l.update(t, func(tx *runstore.Tx) error {
-			claimed, _, err := tx.Claim(runstore.Claim{OwnerID: "owner", TaskID: "0001-a", TaskPath: "feature_dev/0001-a.yaml", TaskRevision: "rev",
-				BindingID: "dev", AgentID: "a", ConfigSHA256: sha["execution"], SchemaSHA256: sha["schema"], Account: "default", Permission: "ask", Role: "DEVELOPER"},
-				func(*runstore.View) []runstore.Hold { return nil })
-			if err == nil {
-				l.run = claimed.Run
-			}
-			return err
-		})
-		for _, s := range []runstore.State{runstore.Starting, runstore.Running} {
-			l.update(t, func(tx *runstore.Tx) error { return tx.Transition(l.run.ID, runstore.NewID(), s, "", nil) })
-		}
+		l.begin(t)
 		l.broker = &permission.Broker{Store: l.store, Owner: "owner", Now: time.Now, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 			Revision: func(runstore.TaskID) (runstore.Revision, error) { return l.revision, nil }}
 		f(t, l)
 	})
 }
 
-func pin(t *testing.T, s *runstore.Store, kind string) string {
+// begin makes the run that asks.
+func (l *lab) begin(t testing.TB) {
+	sha := map[string]string{}
+	for _, kind := range []string{"execution", "schema"} {
+		sha[kind] = pin(t, l.store, kind)
+	}
+	l.update(t, func(tx *runstore.Tx) error {
+		claimed, _, err := tx.Claim(runstore.Claim{OwnerID: "owner", TaskID: "0001-a", TaskPath: "feature_dev/0001-a.yaml", TaskRevision: "rev",
+			BindingID: "dev", AgentID: "a", ConfigSHA256: sha["execution"], SchemaSHA256: sha["schema"], Account: "default", Permission: "ask", Role: "DEVELOPER"},
+			func(*runstore.View) []runstore.Hold { return nil })
+		if err == nil {
+			l.run = claimed.Run
+		}
+		return err
+	})
+	for _, s := range []runstore.State{runstore.Starting, runstore.Running} {
+		l.update(t, func(tx *runstore.Tx) error { return tx.Transition(l.run.ID, runstore.NewID(), s, "", nil) })
+	}
+}
+
+func pin(t testing.TB, s *runstore.Store, kind string) string {
 	t.Helper()
 	schema := contract.EmbeddedSchema()
 	if kind == "schema" {
@@ -75,7 +80,7 @@ func pin(t *testing.T, s *runstore.Store, kind string) string {
 	return c.SHA256()
 }
 
-func (l *lab) update(t *testing.T, f func(*runstore.Tx) error) {
+func (l *lab) update(t testing.TB, f func(*runstore.Tx) error) {
 	t.Helper()
 	must(t, l.store.Update(t.Context(), f))
 }
@@ -250,7 +255,7 @@ func contains(raw json.RawMessage, s string) bool {
 	return false
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
