@@ -47,10 +47,14 @@ func Serve(ctx context.Context, o Options) error {
 	// Without capabilities of our own choice the SDK would offer to send logs.
 	server := sdk.NewServer(&sdk.Implementation{Name: "greatminds", Version: o.Version},
 		&sdk.ServerOptions{Instructions: instructions, Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}}})
-	server.AddTool(contractTool(), t.handler(t.contract))
-	server.AddTool(submitTool(run), t.handler(t.submit))
-	server.AddTool(commandTool(run), t.handler(t.command))
-	server.AddTool(statusTool(), t.handler(t.status))
+	add := func(tool *sdk.Tool, do operation) {
+		tool.Meta = sdk.Meta{alwaysLoad: true}
+		server.AddTool(tool, t.handler(do))
+	}
+	add(contractTool(), t.contract)
+	add(submitTool(run), t.submit)
+	add(commandTool(run), t.command)
+	add(statusTool(), t.status)
 	w := newWire(o.In, o.Out)
 	defer w.Close()
 	err = server.Run(ctx, w)
@@ -62,6 +66,10 @@ func Serve(ctx context.Context, o Options) error {
 	}
 	return err
 }
+
+// alwaysLoad asks agents that show their model a tool only when it searches for one (Claude Code) to
+// show these from the start: each run needs one of them.
+const alwaysLoad = "anthropic/alwaysLoad"
 
 const instructions = "The tools of the supervisor that runs you. Submit exactly one decision with submit when you are done; " +
 	"if it is refused, mend what it names and submit again in the same turn."

@@ -145,6 +145,9 @@ func TestTheToolsAreListedWithTheRunsOwnSchemas(t *testing.T) {
 			t.Errorf("%s: %v, %+v", tool.Name, err, tool)
 		}
 		schemas[tool.Name] = string(text)
+		if tool.Meta["anthropic/alwaysLoad"] != true {
+			t.Errorf("%s is not shown from the start: %v", tool.Name, tool.Meta)
+		}
 		if reads := tool.Name == "contract" || tool.Name == "command_status"; tool.Annotations.ReadOnlyHint != reads {
 			t.Errorf("%s says read only %v", tool.Name, tool.Annotations.ReadOnlyHint)
 		}

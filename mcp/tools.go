@@ -57,9 +57,12 @@ type tools struct {
 	open chan struct{} // one token per call in work
 }
 
+// operation performs one call of a tool and returns its answer.
+type operation func(ctx context.Context, r *sdk.CallToolRequest) (json.RawMessage, error)
+
 // handler gives a tool its bounds. A refusal becomes a tool error; a call that was cancelled gets
 // the protocol's own error.
-func (t *tools) handler(do func(ctx context.Context, r *sdk.CallToolRequest) (json.RawMessage, error)) sdk.ToolHandler {
+func (t *tools) handler(do operation) sdk.ToolHandler {
 	return func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		select {
 		case t.open <- struct{}{}:
@@ -79,7 +82,7 @@ func (t *tools) handler(do func(ctx context.Context, r *sdk.CallToolRequest) (js
 }
 
 // guarded turns a panic into a refusal: one broken call must not take the others down with it.
-func guarded(ctx context.Context, r *sdk.CallToolRequest, do func(context.Context, *sdk.CallToolRequest) (json.RawMessage, error)) (answer json.RawMessage, err error) {
+func guarded(ctx context.Context, r *sdk.CallToolRequest, do operation) (answer json.RawMessage, err error) {
 	defer func() {
 		if broken := recover(); broken != nil {
 			err = refusal.New(refusal.CodeInternal, "use the command line instead", "tool %s failed: %v", r.Params.Name, broken)

@@ -40,5 +40,6 @@ func byCLI(d Document, lead string) string {
 // byMCP tells of the tools of our own MCP server.
 func byMCP() string {
 	return "Use the tools of the MCP server `" + contract.OwnMCPServer + "`: `command` asks the supervisor to run a configured command, " +
-		"`command_status` shows its receipt, `contract` shows this assignment again. "
+		"`command_status` shows its receipt, `contract` shows this assignment again. " +
+		"If your tools are loaded on demand, search for them by these names first. "
 }
