@@ -207,6 +207,9 @@ func TestAPromptIsPendingBeforeItIsSent(t *testing.T) {
 		if u := used(t, last(v)); begun == 0 || reserved == 0 || !u.Cost.Pending {
 			t.Errorf("%d begun, %d reserved, the account: %s", begun, reserved, costOf(u.Cost))
 		}
+		if budget != "" { // what was reported becomes durable while the turn goes on
+			h.until("the turn is sampled", func(v *runstore.View) bool { return used(t, last(v)).Session != nil })
+		}
 		h.disk.Crash()
 		h.halt()
 		<-h.ended
@@ -225,7 +228,7 @@ func TestAPromptIsPendingBeforeItIsSent(t *testing.T) {
 			if got := costOf(used(t, r).Cost); r.State != runstore.Completed || !strings.HasSuffix(got, "session_history_unknown") {
 				t.Errorf("without a budget: got %s (%s), the account: %s", r.State, r.Reason, got)
 			}
-		} else if b := costHold(t, r); r.Reason != usageBudget || r.Process != nil || b["reason"] != "session_history_unknown" || h.received("session/prompt") != 1 {
+		} else if b := costHold(t, r); r.Reason != usageBudget || r.Process != nil || b["reason"] != "session_history_unknown" || b["amount"] != 0.25 || h.received("session/prompt") != 1 {
 			t.Errorf("got %s (%s), process %v, budget %v, %d prompts", r.State, r.Reason, r.Process, b, h.received("session/prompt"))
 		}
 		h.audited()

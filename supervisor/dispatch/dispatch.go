@@ -324,7 +324,8 @@ func beforeRetry(r *runstore.Run, b contract.Binding) string {
 	var what string
 	switch {
 	case r.Reason == "reported_usage_budget" && b.Session == contract.SessionNew:
-		return "raise max_reported_session_cost of binding " + b.ID + " where one session may cost more; a new session begins with "
+		return "revise max_reported_session_cost and reported_cost_currency of binding " + b.ID +
+			", or remove both, where its sessions cost more or report no cost; a new session begins with "
 	case r.Reason == "reported_usage_budget":
 		what = "or revise max_reported_session_cost and reported_cost_currency"
 	case r.Reason == "input_budget_exceeded":

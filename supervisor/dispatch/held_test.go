@@ -62,3 +62,27 @@ func TestATaskBehindAHeldResultSaysWhatHelps(t *testing.T) {
 		t.Errorf("got %q, remedy %q", j.What, j.Remedy)
 	}
 }
+
+// What a session's budget holds back is led on by what the remedy names before the retry. E-556
+func TestABudgetsHoldNamesWhatLeadsOn(t *testing.T) {
+	for _, c := range []struct{ reason, session, want, lacks string }{
+		{"reported_usage_budget", "resume-if-compatible", "set `session: new` for binding dev, or revise max_reported_session_cost and reported_cost_currency, then greatminds run retry", ""},
+		{"reported_usage_budget", "new", "a new session begins with greatminds run retry", "session: new"},
+		{"input_budget_exceeded", "resume-if-compatible", "max_session_input_bytes, then greatminds run retry", ""},
+		{"configuration_error", "resume-if-compatible", "greatminds run retry", "session"},
+	} {
+		l := newLab(t)
+		one := found("feature_dev", "0001-one")
+		run := l.claim(one, "dev")
+		l.to(run.ID, runstore.Starting)
+		l.update(func(tx *runstore.Tx) error {
+			return tx.Transition(run.ID, runstore.NewID(), runstore.Failed, c.reason, nil)
+		})
+		b, _ := l.world.Contract.Binding("dev")
+		b.Session = c.session
+		j := dispatch.Judge(l.world, l.store.View(), dispatch.Candidate{Task: one.Ref, Binding: b})
+		if j.Reason != "revision_already_attempted" || !strings.Contains(j.Remedy, c.want+" "+string(run.ID)) || c.lacks != "" && strings.Contains(j.Remedy, c.lacks) {
+			t.Errorf("%s, session %s: got %s, remedy %q", c.reason, c.session, j.Reason, j.Remedy)
+		}
+	}
+}
