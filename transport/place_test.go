@@ -2,8 +2,10 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"os"
 	"testing"
+	"time"
 )
 
 // The turn is open until its caller has taken the answer. What came behind the answer is late all the
@@ -67,5 +69,31 @@ func TestAnUpdateBeforeThePromptIsNotTheTurns(t *testing.T) {
 	c.ledger.handled.Store(2) // none is open for close to wait for
 	if turn.sum.Updates != 1 {
 		t.Errorf("the turn counts %d updates, want 1", turn.sum.Updates)
+	}
+}
+
+// An error that answers a cancelled turn, or the agent's end, is no fault of its own, also when it is
+// there before the caller has seen that a cancel was asked for; one that came before the cancel is.
+func TestAFaultBehindACancel(t *testing.T) {
+	died := &Error{Kind: Transport, Phase: PhasePrompt, What: "the agent process ended"}
+	late := &Error{Kind: Timeout, Phase: PhasePrompt, What: "the turn did not end in time"}
+	for _, c := range []struct {
+		sent    bool
+		stopped *Error
+		code    int
+		want    Kind
+	}{
+		{true, nil, -32800, Cancelled}, {true, nil, -32000, AuthRequired}, {true, died, 0, Cancelled}, {true, late, 0, Timeout},
+		{false, nil, -32800, Protocol}, {false, died, 0, Transport},
+	} {
+		conn := newConn(Options{SettleTimeout: time.Second})
+		conn.phase, conn.turn = PhasePrompt, &turn{asked: make(chan struct{}), over: make(chan struct{}), wasAsked: true}
+		conn.turn.sum.CancelSent = c.sent
+		k := &call{phase: PhasePrompt, isAnswered: c.stopped == nil, isDone: c.stopped == nil, fault: &fault{code: c.code}}
+		_, err := conn.endTurn(conn.turn, k, c.stopped, time.Now())
+		var e *Error
+		if !errors.As(err, &e) || e.Kind != c.want {
+			t.Errorf("%+v: got %v", c, err)
+		}
 	}
 }

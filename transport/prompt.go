@@ -184,6 +184,9 @@ func (c *conn) settle(k *call, span time.Duration, patience bool) *Error {
 	}
 }
 
+// isFault says that e is a failure of the agent or the connection.
+func (e *Error) isFault() bool { return e != nil && (e.Kind == Transport || e.Kind == Protocol) }
+
 func first(a, b *Error) *Error {
 	if a != nil {
 		return a
@@ -208,6 +211,11 @@ func (c *conn) endTurn(t *turn, k *call, stopped *Error, began time.Time) (Turn,
 	sum.Took = time.Since(began)
 	sum.StopReason, sum.Tokens = stop, used
 	sum.Known = slices.Contains(stopReasons, stop)
+	if t.wasAsked && sum.CancelSent && first(err, answer).isFault() {
+		// Whether the caller saw its own cancel first, or how the agent took it: an error, or its
+		// end, is then no fault of its own.
+		err = &Error{Kind: Cancelled, Phase: PhasePrompt, What: "the turn was cancelled"}
+	}
 	if err == nil {
 		err = answer
 	}
