@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -36,6 +37,7 @@ func TestOnlySilenceThatIsTheAgentsOwnCounts(t *testing.T) {
 				var spoke atomic.Pointer[time.Time]
 				var s silence
 				began := time.Now()
+				var mu sync.Mutex
 				var done []func()
 				s.begin(10*time.Second, func() time.Time {
 					if at := spoke.Load(); at != nil {
@@ -47,6 +49,8 @@ func TestOnlySilenceThatIsTheAgentsOwnCounts(t *testing.T) {
 				defer cancel()
 				for _, a := range c.acts {
 					context.AfterFunc(atSecond(ctx, began, a.at), func() {
+						mu.Lock()
+						defer mu.Unlock()
 						switch now := time.Now(); a.what {
 						case "says":
 							spoke.Store(&now)
