@@ -61,12 +61,6 @@ type setting struct {
 // cache to the merge, and by what runs meanwhile.
 var recipes = slices.Concat(oldRecipes, nodeRecipes, pythonRecipes)
 
-// The shell sandbox of both releases of codex.
-const (
-	bwrap       = "bwrap"
-	bwrapRemedy = "Debian: apt-get install bubblewrap"
-)
-
 // oldRecipes run by themselves or on the Node that is installed.
 var oldRecipes = []recipe{
 	{
@@ -74,7 +68,7 @@ var oldRecipes = []recipe{
 		program: "%I/node_modules/@zed-industries/codex-acp-linux-%A/bin/codex-acp",
 		env:     map[string]string{"CODEX_HOME": "%H/.codex", "MOCK_KEY": key, "NO_BROWSER": "1"},
 		files:   map[string]string{".codex/config.toml": codexConfig("gpt-5.2")},
-		helper:  bwrap, remedy: bwrapRemedy,
+		helper:  "bwrap", remedy: "Debian: apt-get install bubblewrap; for its shell sandbox",
 		set:  setting{"gpt-5.4", "auto", "gpt-5.4"},
 		note: "native program; each shell command asks to leave the agent's own sandbox",
 	},

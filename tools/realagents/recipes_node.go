@@ -33,9 +33,9 @@ var nodeRecipes = []recipe{
 		interpreter: "%N", program: "%I/node_modules/@agentclientprotocol/codex-acp/dist/index.js",
 		env:   map[string]string{"CODEX_HOME": "%H/.codex", "MOCK_KEY": key, "NO_BROWSER": "1"},
 		files: map[string]string{".codex/config.toml": codexConfig("gpt-5.5")},
-		mode:  "read-only", helper: bwrap, remedy: bwrapRemedy,
-		set:  setting{"gpt-5.6-sol", "workspace-write", "gpt-5.6-sol"},
-		note: "asks in mode read-only: its own, agent, does not inside the workspace",
+		mode:  "read-only",
+		set:   setting{"gpt-5.6-sol", "workspace-write", "gpt-5.6-sol"},
+		note:  "asks in mode read-only: its own, agent, does not inside the workspace; brings its sandbox along",
 	},
 	{
 		name: "qwen", packages: []string{"@qwen-code/qwen-code@0.24.4"}, node24: true,
