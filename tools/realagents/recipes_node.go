@@ -25,7 +25,7 @@ var nodeRecipes = []recipe{
 		name: "claude-new", packages: []string{"@agentclientprotocol/claude-agent-acp@0.101.0"}, node24: true,
 		interpreter: "%N", program: "%I/node_modules/@agentclientprotocol/claude-agent-acp/dist/index.js",
 		env: anthropic, mode: "default",
-		set:  setting{"sonnet", "acceptEdits", "?"},
+		set:  setting{"sonnet", "acceptEdits", "claude-sonnet-5-5"},
 		note: "asks in mode default alone: its own is auto; a child process for each session",
 	},
 	{

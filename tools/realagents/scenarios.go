@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"greatminds/tools/realagents/model"
 )
@@ -16,9 +15,6 @@ const pipeline = "pipeline"
 // shortTurn bounds the turns whose model fails for ever, in seconds: several agents try again
 // without a word for longer than anybody waits.
 const shortTurn = 25
-
-// eventLimit bounds the wait for one thing of a running agent.
-const eventLimit = time.Minute
 
 // scenario is one thing that every agent is put through, in one turn of the developer.
 type scenario struct {
@@ -164,7 +160,7 @@ func (s *scene) beside(ctx context.Context, do func(ctx context.Context, run str
 	return errors.Join(err, <-done)
 }
 
-// killed kills the agent while its model owes it an answer, and has the operator retry the run.
+// killed kills the agent while its model owes it an answer in the middle of a turn, and has the operator retry the run.
 func killed(ctx context.Context, s *scene) error {
 	if err := s.follow(ctx, "claimed"); err != nil {
 		return err
@@ -173,12 +169,8 @@ func killed(ctx context.Context, s *scene) error {
 	if err != nil {
 		return err
 	}
-	hanging, cancel := context.WithTimeout(ctx, eventLimit)
-	defer cancel()
-	select {
-	case <-s.model.Hanging():
-	case <-hanging.Done():
-		return errors.New("the agent did not come to ask its model")
+	if err := s.untilHanging(ctx); err != nil {
+		return err
 	}
 	r, err := s.show(ctx, first)
 	if err != nil || r.Run.Process == nil {
@@ -199,4 +191,19 @@ func killed(ctx context.Context, s *scene) error {
 		return err
 	}
 	return s.untilOver(ctx)
+}
+
+// untilHanging follows the run's events until its model owes it an answer.
+func (s *scene) untilHanging(ctx context.Context) error {
+	for {
+		select {
+		case <-s.model.Hanging():
+			return nil
+		default:
+		}
+		over, err := s.page(ctx, shortWait, "")
+		if over || err != nil {
+			return errors.Join(err, errors.New("the agent did not come to ask its model again"))
+		}
+	}
 }

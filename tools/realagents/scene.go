@@ -92,29 +92,41 @@ func (s *scene) untilOver(ctx context.Context) error { return s.follow(ctx, "") 
 // follow does the same, or ends with the first event of the kind.
 func (s *scene) follow(ctx context.Context, kind string) error {
 	for {
-		args, err := json.Marshal(map[string]any{"after": s.after, "limit": 1000, "wait_seconds": 20})
-		if err != nil {
+		if ended, err := s.page(ctx, longWait, kind); ended || err != nil {
 			return err
-		}
-		page, err := s.route.Do(ctx, control.Call{Op: "run.events", Args: args})
-		if err != nil {
-			return err
-		}
-		var events []notice
-		if err := json.Unmarshal(page, &events); err != nil {
-			return fmt.Errorf("read the events: %w", err)
-		}
-		for _, e := range events {
-			s.after = e.Sequence
-			over, err := s.see(ctx, e)
-			if over || err != nil || e.Kind == kind {
-				return err
-			}
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
 		}
 	}
+}
+
+// How long a page of events is waited for, in seconds.
+const (
+	longWait  = 20
+	shortWait = 0.2
+)
+
+// page takes the next page of events. ended says that nothing more will happen by itself, or that
+// there was an event of the kind; what comes after that one is left to the next page.
+func (s *scene) page(ctx context.Context, wait float64, kind string) (ended bool, err error) {
+	args, err := json.Marshal(map[string]any{"after": s.after, "limit": 1000, "wait_seconds": wait})
+	if err != nil {
+		return false, err
+	}
+	page, err := s.route.Do(ctx, control.Call{Op: "run.events", Args: args})
+	if err != nil {
+		return false, err
+	}
+	var events []notice
+	if err := json.Unmarshal(page, &events); err != nil {
+		return false, fmt.Errorf("read the events: %w", err)
+	}
+	for _, e := range events {
+		s.after = e.Sequence
+		over, err := s.see(ctx, e)
+		if over || err != nil || e.Kind == kind {
+			return true, err
+		}
+	}
+	return false, context.Cause(ctx)
 }
 
 // see takes one event; over says that nothing more will happen by itself.

@@ -15,6 +15,8 @@ type conversation struct {
 	// results are the outputs of the tools called since the last assignment.
 	results []string
 	tools   map[string]tool
+	// searched says that the last assignment's model has looked for tools that were kept back.
+	searched bool
 	// form is the schema that the answer's text must have; nil for none.
 	form map[string]any
 }
@@ -50,7 +52,7 @@ var assignmentHead = regexp.MustCompile(`\{\s*"run_id"`)
 func (c *conversation) said(s string) {
 	c.texts = append(c.texts, s)
 	if assignmentHead.MatchString(s) {
-		c.results = nil
+		c.results, c.searched = nil, false
 	}
 }
 
@@ -89,6 +91,12 @@ func (c conversation) act(a assignment, now time.Time) answer {
 func (c conversation) call(act action) answer {
 	name, ok := c.toolFor(act)
 	if !ok {
+		if a, ok := c.through(act); ok && act.mcp != "" {
+			return a
+		}
+		if a, ok := c.search(act.mcp); ok && act.mcp != "" {
+			return a
+		}
 		return answer{text: "I miss a tool; offered are " + strings.Join(c.offered(), ", ")}
 	}
 	a := answer{tool: name, namespace: c.tools[name].namespace}

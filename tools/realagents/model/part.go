@@ -26,7 +26,8 @@ const (
 	Shell Part = "shell"
 	// Detached leaves [LongCommand] behind in a session of its own, and then submits.
 	Detached Part = "detached"
-	// HangOnce gives no answer to the first request, and then submits.
+	// HangOnce runs a command, gives no answer to the first request with its result, and then
+	// submits. By then an agent has written down that it has a session.
 	HangOnce Part = "hang-once"
 	// LimitOnce answers the first request with 429, and then submits.
 	LimitOnce Part = "limit-once"
@@ -55,8 +56,10 @@ func partIn(s string) Part {
 func (p Part) actions(a assignment) []action {
 	submit := action{command: a.submit("feature_test", a.implementation())}
 	switch p {
-	case SubmitCLI, HangOnce, LimitOnce:
+	case SubmitCLI, LimitOnce:
 		return []action{submit}
+	case HangOnce:
+		return []action{{command: "touch begun"}, submit}
 	case SubmitMCP:
 		return []action{{mcp: "submit", decision: handoff("feature_test", a.implementation())}}
 	case Write:

@@ -160,7 +160,7 @@ func TestAHangingRequestEndsWithItsAgent(t *testing.T) {
 	s := start(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	body := strings.NewReader(encoded(t, chatAPI.request(true, []string{playing(model.HangOnce)}, nil)))
+	body := strings.NewReader(encoded(t, chatAPI.request(true, []string{playing(model.HangOnce)}, []string{"done"})))
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL()+"/v1/chat/completions", body)
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestAHangingRequestEndsWithItsAgent(t *testing.T) {
 	if err := <-answered; !errors.Is(err, context.Canceled) {
 		t.Errorf("the request ended with %v", err)
 	}
-	if got := chatAPI.ask(t, s, true, []string{playing(model.HangOnce)}, nil); decision(t, got.args["command"].(string))["decision"] != "handoff" {
+	if got := chatAPI.ask(t, s, true, []string{playing(model.HangOnce)}, []string{"done"}); decision(t, got.args["command"].(string))["decision"] != "handoff" {
 		t.Errorf("the second answer is %+v", got)
 	}
 }
@@ -190,7 +190,7 @@ func TestAHangingRequestEndsWithTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	answered := make(chan error, 1)
-	body := encoded(t, chatAPI.request(true, []string{playing(model.HangOnce)}, nil))
+	body := encoded(t, chatAPI.request(true, []string{playing(model.HangOnce)}, []string{"done"}))
 	go func() {
 		res, err := http.Post(s.URL()+"/v1/chat/completions", "application/json", strings.NewReader(body))
 		if err == nil {
@@ -215,4 +215,52 @@ func TestTheModelThatWasAskedForIsTold(t *testing.T) {
 			t.Errorf("%s: no model is told", a.name)
 		}
 	}
+}
+
+// Where MCP tools are kept back, the model looks for them, calls what it found, and is done.
+func TestAToolThatIsKeptBackIsLookedFor(t *testing.T) {
+	schema := object{"type": "object", "required": []any{"query", "max_results"}, "properties": object{
+		"query": object{"type": "string"}, "max_results": object{"type": "number"}}}
+	submit := object{"type": "object", "properties": object{"decision": object{"type": "string"}}}
+	t.Run("messages", func(t *testing.T) {
+		s := start(t, nil)
+		request := messagesAPI.request(false, []string{playing(model.SubmitMCP)}, nil)
+		request["tools"] = append(request["tools"].([]any), object{"name": "ToolSearch", "input_schema": schema})
+		ask := func() said {
+			_, _, body := post(t, s.URL()+"/v1/messages", request)
+			return messagesAPI.whole(t, decoded(t, body))
+		}
+		got := ask()
+		if got.tool != "ToolSearch" || got.args["query"] != "select:mcp__greatminds__submit" || got.args["max_results"] != 1.0 {
+			t.Fatalf("the first answer is %+v", got)
+		}
+		request["messages"] = append(request["messages"].([]any),
+			object{"role": "assistant", "content": []any{object{"type": "tool_use", "id": "s1", "name": "ToolSearch", "input": got.args}}},
+			object{"role": "user", "content": []any{object{"type": "tool_result", "tool_use_id": "s1", "content": "found"}}})
+		if got := ask(); got.tool != "" || !strings.HasPrefix(got.text, "I miss a tool") {
+			t.Errorf("with nothing found the answer is %+v", got)
+		}
+		request["tools"] = append(request["tools"].([]any), object{"name": "mcp__greatminds__submit", "input_schema": submit})
+		if got := ask(); got.tool != "mcp__greatminds__submit" || got.args["decision"] != "handoff" {
+			t.Errorf("the second answer is %+v", got)
+		}
+	})
+	t.Run("responses", func(t *testing.T) {
+		s := start(t, nil)
+		request := responsesAPI.request(false, []string{playing(model.SubmitMCP)}, nil)
+		request["tools"] = append(request["tools"].([]any), object{"type": "tool_search", "execution": "client", "parameters": schema})
+		ask := func() object {
+			_, _, body := post(t, s.URL()+"/v1/responses", request)
+			return at[object](t, at[[]any](t, decoded(t, body), "output"), 0)
+		}
+		got := ask()
+		if got["type"] != "tool_search_call" || at[object](t, got, "arguments")["query"] != "greatminds submit" {
+			t.Fatalf("the first answer is %v", got)
+		}
+		request["input"] = append(request["input"].([]any), got, object{"type": "tool_search_output", "call_id": got["call_id"], "tools": []any{
+			object{"type": "namespace", "name": "mcp__greatminds", "tools": []any{object{"type": "function", "name": "submit", "parameters": submit}}}}})
+		if got := ask(); got["type"] != "function_call" || got["name"] != "submit" || got["namespace"] != "mcp__greatminds" {
+			t.Errorf("the second answer is %v", got)
+		}
+	})
 }

@@ -52,6 +52,9 @@ func readResponses(request map[string]any) conversation {
 			c.said(content(msg["content"]))
 		case msg["type"] == "additional_tools":
 			c.offeredIn("", list(msg["tools"]))
+		case msg["type"] == searchByType+"_output":
+			c.searched = true
+			c.offeredIn("", list(msg["tools"]))
 		case strings.HasSuffix(text(msg["type"]), "_call_output"):
 			c.results = append(c.results, content(msg["output"]))
 		}
@@ -70,6 +73,8 @@ func (c conversation) offeredIn(namespace string, tools []any) {
 			c.tools[namespace+name] = tool{schema: object(one["parameters"]), namespace: namespace}
 		case "custom":
 			c.tools[namespace+name] = tool{freeform: true, namespace: namespace}
+		case searchByType:
+			c.tools[searchByType] = tool{schema: object(one["parameters"])}
 		case "namespace":
 			c.offeredIn(name, list(one["tools"]))
 		}
@@ -78,9 +83,15 @@ func (c conversation) offeredIn(namespace string, tools []any) {
 
 func readMessages(request map[string]any) conversation {
 	c := conversation{tools: map[string]tool{}}
+	searches := map[string]bool{} // ids of calls
 	for _, m := range list(request["messages"]) {
 		msg := object(m)
 		if msg["role"] != "user" {
+			for _, p := range list(msg["content"]) {
+				if part := object(p); part["name"] == searchByName {
+					searches[text(part["id"])] = true
+				}
+			}
 			continue
 		}
 		if s := text(msg["content"]); s != "" {
@@ -91,7 +102,11 @@ func readMessages(request map[string]any) conversation {
 			case "text":
 				c.said(text(part["text"]))
 			case "tool_result":
-				c.results = append(c.results, content(part["content"]))
+				if searches[text(part["tool_use_id"])] {
+					c.searched = true
+				} else {
+					c.results = append(c.results, content(part["content"]))
+				}
 			}
 		}
 	}

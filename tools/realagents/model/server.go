@@ -101,7 +101,7 @@ func (s *Server) Requests() int64 { return s.requests.Load() }
 // Assigned counts the model calls that carried a supervisor's assignment and offered tools.
 func (s *Server) Assigned() int64 { return s.assigned.Load() }
 
-// Hanging is closed when the first request of the part [HangOnce] waits.
+// Hanging is closed when the one request of the part [HangOnce] that gets no answer waits.
 func (s *Server) Hanging() <-chan struct{} { return s.hanging }
 
 // Model is the model's name in the last assigned request.
@@ -181,8 +181,7 @@ func (s *Server) answer(e *Entry, body []byte) *reply {
 		if status := a.part.failure(n); status != 0 {
 			return plain(status, errorBody(e.Path, status))
 		}
-		if a.part == HangOnce && n == 1 {
-			close(s.hanging)
+		if a.part == HangOnce && len(c.results) > 0 && s.hang() {
 			return nil
 		}
 	}
@@ -190,6 +189,19 @@ func (s *Server) answer(e *Entry, body []byte) *reply {
 	out := &reply{status: http.StatusOK, streaming: request["stream"] == true || strings.Contains(e.Path, "stream")}
 	d.write(out, a)
 	return out
+}
+
+// hang says whether a request is the first that gets no answer.
+func (s *Server) hang() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.hanging:
+		return false
+	default:
+		close(s.hanging)
+		return true
+	}
 }
 
 // modelOf is the model's name in a request: in its body, or in its path.

@@ -62,6 +62,9 @@ func writeResponses(w *reply, a answer) {
 
 func responsesItem(a answer) fields {
 	switch {
+	case a.tool == searchByType:
+		return fields{"type": searchByType + "_call", "id": fmt.Sprintf("tsc_%d", a.number), "call_id": a.callID(),
+			"execution": "client", "arguments": a.args, "status": "completed"}
 	case a.freeform != "":
 		return a.inGroup(fields{"type": "custom_tool_call", "id": fmt.Sprintf("ctc_%d", a.number), "call_id": a.callID(),
 			"input": a.freeform, "status": "completed"})
