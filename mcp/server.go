@@ -47,6 +47,7 @@ func Serve(ctx context.Context, o Options) error {
 	// Without capabilities of our own choice the SDK would offer to send logs.
 	server := sdk.NewServer(&sdk.Implementation{Name: "greatminds", Version: o.Version},
 		&sdk.ServerOptions{Instructions: instructions, Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}}})
+	server.AddReceivingMiddleware(again)
 	add := func(tool *sdk.Tool, do operation) {
 		tool.Meta = sdk.Meta{alwaysLoad: true}
 		server.AddTool(tool, t.handler(do))

@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -399,5 +400,40 @@ func TestTheServerEndsWithItsContext(t *testing.T) {
 	}
 	if !errors.Is(s.err, context.Canceled) {
 		t.Errorf("got %v", s.err)
+	}
+}
+
+// Some agents keep the server's process and begin a new conversation with it for each call.
+func TestAClientMayBeginAnewOnTheSamePipes(t *testing.T) {
+	s := serve(t, context.WithoutCancel(t.Context()), &daemon{})
+	lines := bufio.NewScanner(s.out)
+	lines.Buffer(nil, 1<<20)
+	ask := func(text string) map[string]any {
+		t.Helper()
+		if _, err := io.WriteString(s.in, text+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		if !lines.Scan() {
+			t.Fatalf("no answer: %v", lines.Err())
+		}
+		var answer map[string]any
+		if err := json.Unmarshal(lines.Bytes(), &answer); err != nil {
+			t.Fatal(err)
+		}
+		return answer
+	}
+	for _, id := range []string{"1", "2"} {
+		const params = `{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"anew","version":"1"}}`
+		answer := ask(`{"jsonrpc":"2.0","id":` + id + `,"method":"initialize","params":` + params + `}`)
+		if result, _ := answer["result"].(map[string]any); result["protocolVersion"] != "2025-06-18" {
+			t.Fatalf("initialize %s: %v", id, answer)
+		}
+		if _, err := io.WriteString(s.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		answer = ask(`{"jsonrpc":"2.0","id":"l` + id + `","method":"tools/list"}`)
+		if result, _ := answer["result"].(map[string]any); len(result["tools"].([]any)) != 4 {
+			t.Errorf("tools/list %s: %v", id, answer)
+		}
 	}
 }
