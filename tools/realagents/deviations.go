@@ -39,6 +39,7 @@ var deviations = []deviation{
 	{"codex-new", "500", answersWell, endsAsIfWell},
 
 	{"pi", "submit-cli", neverAsks, asksNobody},
+	{"pi", "submit-mcp", facts{"task": stays}, "it shows its model no tool of an MCP server; its decisions go over the command line"},
 	{"pi", "allowed", neverAsks, asksNobody},
 	{"pi", "rejected", facts{"asked": "0", "file": "written"}, asksNobody + ", so there is nothing to reject"},
 	{"pi", "cancelled", neverAsks, asksNobody},

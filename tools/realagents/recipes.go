@@ -88,7 +88,7 @@ var oldRecipes = []recipe{
 		name: "claude", packages: []string{"@zed-industries/claude-agent-acp@0.23.1"},
 		interpreter: "node", program: "%I/node_modules/@zed-industries/claude-agent-acp/dist/index.js",
 		env:  anthropic,
-		set:  setting{"opus[1m]", "acceptEdits", "?"},
+		set:  setting{"opus[1m]", "acceptEdits", "claude-opus-4-6"},
 		note: "on Node 20 or newer; a child process for each session; does not exit at the end of its input",
 	},
 	{

@@ -264,3 +264,34 @@ func TestAToolThatIsKeptBackIsLookedFor(t *testing.T) {
 		}
 	})
 }
+
+// Two agents have one tool through which those of MCP servers are called.
+func TestAToolIsCalledThroughAnother(t *testing.T) {
+	text, anything := object{"type": "string"}, object{"type": "object"}
+	for offered, c := range map[string]struct {
+		properties object
+		check      func(args object) bool
+	}{
+		"tool_call": {object{"name": text, "arguments": anything}, func(args object) bool {
+			arguments, _ := args["arguments"].(object)
+			return args["name"] == "mcp__greatminds__submit" && arguments["decision"] == "handoff"
+		}},
+		"run_typescript": {object{"code": text}, func(args object) bool {
+			code, _ := args["code"].(string)
+			return strings.HasPrefix(code, `async function main() { return await tools.mcp_greatminds.submit({"decision":"handoff"`)
+		}},
+	} {
+		s := start(t, nil)
+		request := chatAPI.request(false, []string{playing(model.SubmitMCP)}, nil)
+		var required []any
+		for name := range c.properties {
+			required = append(required, name)
+		}
+		request["tools"] = append(request["tools"].([]any), object{"type": "function", "function": object{"name": offered,
+			"parameters": object{"type": "object", "required": required, "properties": c.properties}}})
+		_, _, body := post(t, s.URL()+"/v1/chat/completions", request)
+		if got := chatAPI.whole(t, decoded(t, body)); got.tool != offered || !c.check(got.args) {
+			t.Errorf("with %s the answer is %+v", offered, got)
+		}
+	}
+}
