@@ -263,8 +263,9 @@ func (h *house) talk(f func(ctx context.Context, e *execution)) {
 }
 
 // A session takes several prompts, each checked before it is sent, and each with a debit of its own.
+// The role's context goes with the first one; a later one is the text that it was given and nothing else.
 //
-// E-542 E-562 E-570
+// E-542 E-562 E-567 E-570
 func TestALaterPromptIsCheckedBeforeItIsSent(t *testing.T) {
 	t.Parallel()
 	const text = "what about the second one, über alles?"
@@ -317,9 +318,11 @@ func TestALaterPromptIsCheckedBeforeItIsSent(t *testing.T) {
 	if got := h.received("session/prompt"); got != 2 {
 		t.Errorf("the agent was sent %d prompts", got)
 	}
-	sent, err := os.ReadFile(h.file("agent/prompt-0-q.txt"))
+	first, err := os.ReadFile(h.file("agent/prompt-0-p.txt"))
 	must(t, err)
-	if string(sent) != text {
-		t.Errorf("the second prompt arrived as %q", sent)
+	second, err := os.ReadFile(h.file("agent/prompt-0-q.txt"))
+	must(t, err)
+	if string(second) != text || !strings.Contains(string(first), "DEVELOPER") {
+		t.Errorf("the prompts arrived as %q and %q", first, second)
 	}
 }
