@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,7 +19,15 @@ import (
 	"greatminds/transport"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// Tests that run beside each other mostly wait, so that more of them may than there are processors.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	beside := flag.Lookup("test.parallel").Value
+	if n, err := strconv.Atoi(beside.String()); err == nil && n < 8 {
+		_ = beside.Set("8") // a number, which it takes
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // patience bounds every wait of the tests; none is expected to last.
 const patience = time.Minute
