@@ -80,13 +80,13 @@ func presetNamed(id string) (Preset, error) {
 }
 
 // block is the preset as the value of `bindings`, indented by two blanks. Every binding has exactly
-// four keys, and a fifth, mode, where the agent asks for permissions only in that mode.
-func (p Preset) block(agent, mode string) string {
+// four keys, and behind them those that its agent needs.
+func (p Preset) block(agent string, needs []bindingKey) string {
 	var b strings.Builder
 	for _, x := range p.Bindings {
 		fmt.Fprintf(&b, "  %s:\n    role: %s\n    scheduling: %s\n    agent: '%s'\n    permission: ask\n", x.ID, x.Role, x.Scheduling, agent)
-		if mode != "" {
-			fmt.Fprintf(&b, "    mode: %s\n", scalar(mode))
+		for _, k := range needs {
+			fmt.Fprintf(&b, "    %s: %s\n", k.name, scalar(k.value))
 		}
 	}
 	return b.String()

@@ -98,7 +98,7 @@ func (q PresetRequest) plan() (PresetReport, []byte, error) {
 	}
 	text := data
 	if len(before.Bindings) == 0 {
-		if text, err = insertBindings(path, data, preset.block(q.Agent, askingMode(agent))); err != nil {
+		if text, err = insertBindings(path, data, preset.block(q.Agent, needs(agent))); err != nil {
 			return PresetReport{}, nil, err
 		}
 	}
@@ -122,18 +122,30 @@ func (q PresetRequest) plan() (PresetReport, []byte, error) {
 		ExecutionSHA256: after.SHA256(), SchemaSHA256: q.Schema.SHA256, Execution: root.AppendJSON(nil)}, text, nil
 }
 
-// askingMode is the mode in which a known agent asks for permissions, empty where none has to be
-// set or where the agent is not known.
-func askingMode(a contract.Agent) string {
+// bindingKey is a further key of a preset's bindings.
+type bindingKey struct{ name, value string }
+
+// needs lists what the bindings of a known agent need beside a preset's own keys: the mode in which it
+// asks for permissions, and new sessions where it cannot load one. An agent that is not known needs
+// nothing.
+func needs(a contract.Agent) []bindingKey {
+	var keys []bindingKey
 	known, _, _, _ := knownagents.Match(a.Argv)
-	return known.Mode
+	if known.Mode != "" {
+		keys = append(keys, bindingKey{"mode", known.Mode})
+	}
+	if known.LoadFails {
+		keys = append(keys, bindingKey{"session", contract.SessionNew})
+	}
+	return keys
 }
 
-// matches reports whether bindings are the preset's, in its order, with the mode in which the agent
-// asks or, as written by an older release, without.
+// matches reports whether bindings are the preset's, in its order, with what the agent needs or, as
+// written by an older release, with less.
 func (p Preset) matches(there []contract.Binding, agent contract.Agent, s *contract.Schema) bool {
-	for _, mode := range []string{askingMode(agent), ""} {
-		text := "version: 1\nagents:\n  '" + agent.ID + "': {transport: acp, argv: [x], adapter_version: x, harness_version: x}\nbindings:\n" + p.block(agent.ID, mode)
+	keys := needs(agent)
+	for n := len(keys); n >= 0; n-- {
+		text := "version: 1\nagents:\n  '" + agent.ID + "': {transport: acp, argv: [x], adapter_version: x, harness_version: x}\nbindings:\n" + p.block(agent.ID, keys[:n])
 		want, err := contract.Parse("the preset", []byte(text), s)
 		if err == nil && slices.EqualFunc(there, want.Bindings, func(a, b contract.Binding) bool { return a.SHA256() == b.SHA256() }) {
 			return true

@@ -34,6 +34,8 @@ type Agent struct {
 	Mode string
 	// Silent are modes in which it uses tools without asking.
 	Silent []string
+	// LoadFails says that it offers to load an earlier session and then always fails to.
+	LoadFails bool
 	// Login says what authentication it needs.
 	Login Login
 	// Notes are facts that a person should know before relying on it.

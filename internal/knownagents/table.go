@@ -47,7 +47,7 @@ var table = []Agent{
 		ID: "gemini", Title: "Gemini CLI", Program: "gemini", Args: []string{"--acp"}, Preset: true,
 		Install:  "npm install -g @google/gemini-cli@0.61.0",
 		Editions: []Edition{{"@google/gemini-cli", "gemini-cli", "0.61.0", "default", true}},
-		Asking:   AsksInMode, Mode: "default", Silent: []string{"autoEdit", "yolo"},
+		Asking:   AsksInMode, Mode: "default", Silent: []string{"autoEdit", "yolo"}, LoadFails: true,
 		Login: Login{Credentials: []string{"GEMINI_API_KEY"}, Method: "gemini-api-key",
 			Settings: []string{"GEMINI_CLI_NO_RELAUNCH", "GEMINI_CLI_TRUST_WORKSPACE", "GOOGLE_GEMINI_BASE_URL", "NO_BROWSER"},
 			Hint:     "or log in with its own command: gemini"},
