@@ -214,6 +214,44 @@ func TestALimitIsToldByItsCodeInEveryAnswer(t *testing.T) {
 	}
 }
 
+// An agent that is asked to stop may only then tell of the limit that it has waited for. It counts
+// whatever has ended the turn; an operator's cancel stays a cancel.
+func TestALimitThatAnswersACancel(t *testing.T) {
+	t.Parallel()
+	const late = `{"expect":"session/cancel","within_ms":30000},{"reply":"p","error":{"code":429,"message":"m"}}`
+	for name, c := range map[string]struct {
+		steps, binding string
+		by             func(h *house)
+		reason         string
+	}{
+		"idle":     {late, idleIn2, nil, "account_rate_limit"},
+		"timeout":  {late, ", timeout_seconds: 2", nil, "account_rate_limit"},
+		"cost":     {usd("2") + late, budgeted, nil, "account_rate_limit"},
+		"operator": {late, "", func(h *house) { must(h.t, h.operator("run.cancel", map[string]any{"run_id": h.prompted().ID})) }, operatorCancelled},
+		"stopped":  {late, "", func(h *house) { h.prompted(); must(h.t, h.end()) }, supervisorStopped},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t, plan{steps: talking + c.steps, binding: c.binding, agent: limiting(600)})
+			h.task("feature_dev", taskID)
+			h.start()
+			if c.by != nil {
+				c.by(h)
+			}
+			if name != "stopped" {
+				h.until("the run has ended", func(v *runstore.View) bool { return last(v) != nil && last(v).State.Terminal() })
+				must(t, h.end())
+			}
+			v := h.read()
+			r, hold := last(v), v.AccountHold("default")
+			if r.Reason != c.reason || len(r.AccountLimit) == 0 || hold == nil || hold.Kind != "rate_limit" || hold.SourceRun != r.ID {
+				t.Errorf("got %s (%s), observation %s, hold %+v", r.State, r.Reason, r.AccountLimit, hold)
+			}
+			h.audited()
+		})
+	}
+}
+
 // No clock that is set makes a limit longer than it was meant to be, in the process that has seen
 // it and in the next.
 func TestAClockThatIsSetProlongsNoLimit(t *testing.T) {

@@ -95,5 +95,8 @@ func TestAFaultBehindACancel(t *testing.T) {
 		if !errors.As(err, &e) || e.Kind != c.want {
 			t.Errorf("%+v: got %v", c, err)
 		}
+		if answered := c.stopped == nil; answered != (e.Code != nil) || answered && *e.Code != c.code {
+			t.Errorf("%+v: got the code %v", c, e.Code)
+		}
 	}
 }

@@ -71,8 +71,8 @@ func (c *conn) openTurn() *turn {
 //
 // The end of ctx is the end of the turn's budget, not of the request: session/cancel is sent
 // once, open questions are answered with cancelled, and the agent has [Options.CancelGrace]
-// to give its stop reason. The error is then of kind Timeout or Cancelled in any case, and
-// Turn holds what is known. When Prompt returns every question of the turn has its answer.
+// to give its stop reason. The error is then of kind Timeout or Cancelled in any case, with the
+// code of the agent's error where it answers with one, and Turn holds what is known. When Prompt returns every question of the turn has its answer.
 // With a ctx that has ended already nothing is sent.
 //
 // One turn at a time: otherwise, and while the answer to an abandoned turn is awaited, it
@@ -218,6 +218,10 @@ func (c *conn) endTurn(t *turn, k *call, stopped *Error, began time.Time) (Turn,
 	}
 	if err == nil {
 		err = answer
+	} else if answer != nil && err.Code == nil {
+		told := *err // the code counts whatever it answers: it may be the provider's word
+		told.Code = answer.Code
+		err = &told
 	}
 	if err == nil && c.unrecorded != nil {
 		err = &Error{Kind: Protocol, Phase: PhasePrompt, What: "the turn was not recorded", Err: c.unrecorded}
