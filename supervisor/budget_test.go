@@ -113,6 +113,40 @@ func TestASessionsRunsAreRememberedWhenTheyLeave(t *testing.T) {
 	}
 }
 
+// While the runs of a session are read, which may take a while, nobody waits for that: the store's
+// transactions ask too. What ends meanwhile is not forgotten.
+func TestNobodyWaitsWhileASessionIsRead(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, plan{steps: offers + usd("0.2") + endsTurn})
+	h.task("feature_dev", taskID)
+	must(t, h.once())
+	h.task("feature_dev", "0002-other")
+	early := h.read()
+	must(t, h.once())
+	late := h.read()
+	r := last(late)
+	k := sessionKey{r.AgentSHA256, r.Workspace, *r.SessionID}
+	var s sessions
+	reading, read := make(chan struct{}), make(chan struct{})
+	var facts sessionFacts
+	var err error
+	go func() {
+		defer close(read)
+		facts, err = s.past(func() *runstore.View { reading <- struct{}{}; <-reading; return early }, k)
+	}()
+	<-reading
+	s.note(late, r.ID)
+	if now := s.now(late, k, sessionFacts{}); now.writer != r.ID {
+		t.Errorf("during the reading: %+v", now)
+	}
+	reading <- struct{}{}
+	<-read
+	again, err2 := s.past(func() *runstore.View { t.Error("it is read twice"); return early }, k)
+	if want := s.now(late, k, sessionFacts{}); err != nil || err2 != nil || facts != want || again != want || want.writer != r.ID || want.sent != *r.Outcome.SessionInputBytesReserved {
+		t.Errorf("got %+v (%v), then %+v (%v), want %+v", facts, err, again, err2, want)
+	}
+}
+
 // leftBehind puts an ended run of the task's session on record, as an older store or the original has it.
 func (h *house) leftBehind(usage string) {
 	h.t.Helper()

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"maps"
 	"sync"
 
 	"greatminds/runstore"
@@ -76,40 +77,75 @@ const maxSessions = 4096
 
 // sessions remembers what the finished runs of a session have on record, so that a session with many
 // of them is read once. Every run that ends in this process is noted; an earlier process's are read.
+//
+// Transactions ask it under the store's lock, so that no file is read with mu held.
 type sessions struct {
 	mu  sync.Mutex
-	mem map[sessionKey]sessionFacts
+	mem map[sessionKey]*remembered
+}
+
+// remembered is what is known of one session: what was noted of it, and once it is read all of it.
+type remembered struct {
+	sessionFacts
+	read bool
 }
 
 // past joins the session's runs on record, also those in the history, unless they are remembered.
 // It fails where one cannot be read: what it did is not known then.
 func (s *sessions) past(view func() *runstore.View, k sessionKey) (sessionFacts, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if facts, there := s.mem[k]; there {
-		return facts, nil
+	known, read := s.remember(k)
+	if read {
+		return s.facts(known), nil
 	}
+	// What ends from now on is noted, whatever the view shows of it.
 	v, facts := view().Apart(), sessionFacts{}
 	for _, r := range v.RunsOfSession(k.id) {
 		if k.holds(r) {
 			facts = facts.join(factsOf(v, r))
 		}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if err := v.HistoryFault(); err != nil {
+		delete(s.mem, k)
 		return facts, err
 	}
-	if s.mem == nil || len(s.mem) >= maxSessions {
-		s.mem = map[sessionKey]sessionFacts{}
+	known.sessionFacts, known.read = known.join(facts), true
+	return known.sessionFacts, nil
+}
+
+// remember begins to note the runs of a session, and tells whether it was read before. Where it is
+// full, what was read is forgotten; what is being read now is not.
+func (s *sessions) remember(k sessionKey) (known *remembered, read bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.mem[k]; known != nil {
+		return known, known.read
 	}
-	s.mem[k] = facts
-	return facts, nil
+	if len(s.mem) >= maxSessions {
+		maps.DeleteFunc(s.mem, func(_ sessionKey, r *remembered) bool { return r.read })
+	}
+	if s.mem == nil {
+		s.mem = map[sessionKey]*remembered{}
+	}
+	s.mem[k] = &remembered{}
+	return s.mem[k], false
+}
+
+func (s *sessions) facts(r *remembered) sessionFacts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return r.sessionFacts
 }
 
 // now joins what was read of the session with what came since: its runs in the hot state of v, and
 // those that were noted.
 func (s *sessions) now(v *runstore.View, k sessionKey, past sessionFacts) sessionFacts {
+	facts := past
 	s.mu.Lock()
-	facts := past.join(s.mem[k])
+	if known := s.mem[k]; known != nil {
+		facts = facts.join(known.sessionFacts)
+	}
 	s.mu.Unlock()
 	for _, r := range v.Runs() {
 		if k.holds(r) {
@@ -119,16 +155,22 @@ func (s *sessions) now(v *runstore.View, k sessionKey, past sessionFacts) sessio
 	return facts
 }
 
-// note remembers a run that has ended, before it can leave the hot state.
+// note remembers a run that has ended. One that has left the hot state already, and cannot be read, is
+// read again with its session.
 func (s *sessions) note(v *runstore.View, id runstore.RunID) {
+	v = v.Apart()
 	r := v.Run(id)
 	if r == nil || r.SessionID == nil {
 		return
 	}
-	k := sessionKey{r.AgentSHA256, r.Workspace, *r.SessionID}
+	k, facts := sessionKey{r.AgentSHA256, r.Workspace, *r.SessionID}, factsOf(v, r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if facts, there := s.mem[k]; there {
-		s.mem[k] = facts.join(factsOf(v, r))
+	switch known := s.mem[k]; {
+	case known == nil:
+	case v.HistoryFault() != nil:
+		delete(s.mem, k)
+	default:
+		known.sessionFacts = known.join(facts)
 	}
 }
