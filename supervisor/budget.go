@@ -165,8 +165,8 @@ func (d *Daemon) admitPrompt(ctx context.Context, e *execution, id, text string)
 	if over := e.overPrompt(n); over != nil {
 		return over
 	}
-	offset, before := time.Since(e.began), e.outcome
-	err := d.update(ctx, func(tx *runstore.Tx) error {
+	offset, before, saved := time.Since(e.began), e.outcome, e.usage.recorded()
+	err := d.update(ctx, func(tx *runstore.Tx) (err error) {
 		e.outcome = before
 		if old, again := tx.Reservations(e.run.ID)[id]; again && old.RequestedBytes == n {
 			return nil
@@ -177,13 +177,13 @@ func (d *Daemon) admitPrompt(ctx context.Context, e *execution, id, text string)
 			return over
 		}
 		used := facts.sent + n
-		err := tx.Reserve(e.run.ID, id, runstore.Reservation{RequestedBytes: n, UsedBytes: used, LimitBytes: limit})
+		err = tx.Reserve(e.run.ID, id, runstore.Reservation{RequestedBytes: n, UsedBytes: used, LimitBytes: limit})
 		if err != nil {
 			return err
 		}
 		e.outcome.reserved, e.outcome.sessionReserved, e.outcome.prompted = before.reserved+n, used, true
 		tx.Emit("usage_prompt_begin", e.run.ID, map[string]any{"held": false, "request_id": id})
-		if _, err := e.usage.save(tx, e.run.ID, account.Begun()); err != nil {
+		if saved, err = e.usage.save(tx, e.run.ID, account.Begun()); err != nil {
 			return err
 		}
 		begun := e.outcomeRecord(e.session.Stats())
@@ -196,6 +196,7 @@ func (d *Daemon) admitPrompt(ctx context.Context, e *execution, id, text string)
 		e.outcome = before
 		return err
 	}
+	e.usage.keep(saved)
 	e.usage.begin()
 	return nil
 }

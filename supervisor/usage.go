@@ -122,6 +122,13 @@ func (w *usageWatch) ended() (last, next policy.CostHold, _ policy.CostAccount) 
 	return w.hold, w.account.Before(w.budget), w.account
 }
 
+// recorded is what is on record.
+func (w *usageWatch) recorded() usage.Record {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.saved
+}
+
 // news tells whether something was observed that is not on record.
 func (w *usageWatch) news() (old usage.Record, news bool) {
 	w.mu.Lock()

@@ -145,6 +145,31 @@ func TestTheLatestReportsAreKept(t *testing.T) {
 	h.audited()
 }
 
+// Whenever a report comes, it is told once, in the event and in the record.
+//
+// E-536
+func TestAReportIsToldOnce(t *testing.T) {
+	t.Parallel()
+	const opens = `{"handshake":{"stop_after":"initialize"}},{"expect":"session/new","save":"n"},`
+	for name, steps := range map[string]string{
+		"before the session": opens + usd("0.1") + `{"reply":"n","result":{"sessionId":"sess-1"}},{"prompt":"p"},` + endsTurn,
+		"in the turn":        opens + `{"reply":"n","result":{"sessionId":"sess-1"}},{"prompt":"p"},` + usd("0.1") + endsTurn,
+	} {
+		h := newHouse(t, plan{steps: steps})
+		h.task("feature_dev", taskID)
+		must(t, h.once())
+		told := 0
+		for _, e := range h.read().Events(0, 10000) {
+			if e.Kind == "usage_observed" && strings.Contains(string(e.Data), `"session"`) && strings.Contains(string(e.Data), "0.1") {
+				told++
+			}
+		}
+		if u := used(t, last(h.read())); told != 1 || u.Session == nil || string(*u.Session.Data.Cost.Amount) != "0.1" {
+			t.Errorf("%s: told %d times, on record %+v", name, told, u.Session)
+		}
+	}
+}
+
 // E-539
 func TestWhatIsNotReportedIsNeverZero(t *testing.T) {
 	t.Parallel()
