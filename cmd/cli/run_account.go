@@ -27,5 +27,5 @@ func (a *app) runAccountResume() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&args.Hold, "hold-id", "", "`id` of the hold as `run status` shows it (required)")
 	cmd.Flags().StringVar(&args.Reason, "reason", "", "why the account may be used again, 1 to 1000 characters (required)")
-	return exits(a.takesProject(cmd), "  0 done, 1 another hold is on record, 2 wrong usage, 3 not the operator, 4 storage conflict.")
+	return exits(a.takesProject(cmd), "  0 done, 1 no hold or another one is on record, 2 wrong usage, 3 not the operator, 4 storage conflict.")
 }

@@ -121,7 +121,7 @@ func findPermission(v *runstore.View, id runstore.PermissionID) (*runstore.Permi
 	if p := v.Permission(id); p != nil {
 		return p, nil
 	}
-	return nil, absent(v, refusal.New(refusal.CodePermissionUnknown, "read the request ids from `greatminds run status`",
+	return nil, absent(v, refusal.New(refusal.CodePermissionUnknown, "read the ids of open requests from `greatminds run permission`",
 		"unknown permission request %q", id))
 }
 
