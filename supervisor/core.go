@@ -264,7 +264,7 @@ func judgeIn(w dispatch.World, v *runstore.View, found []tasks.Found) status.Dis
 		out.Assignments = append(out.Assignments, assignment(j))
 	}
 	for name, a := range dispatch.Accounts(w, v) {
-		out.Accounts[name] = account(name, a)
+		out.Accounts[name] = account(v, name, a)
 	}
 	return out
 }
@@ -285,11 +285,14 @@ func assignment(j dispatch.Judgement) status.Assignment {
 		NextAt: timed(j.NextAt), What: j.What, Remedy: j.Remedy, Retry: retry, Progress: progress}
 }
 
-func account(name string, a policy.AccountVerdict) status.Account {
+func account(v *runstore.View, name string, a policy.AccountVerdict) status.Account {
 	out := status.Account{Reason: wordOr(a.Hold, dispatch.Ready), Account: name, Failures: a.Failures, SourceRun: a.SourceRun,
 		Hold: a.Limit.Kind, HoldID: a.Limit.ID, NextAt: timed(a.NextAt)}
-	if a.Hold == policy.AccountRateLimit || a.Hold == policy.AccountQuota {
+	switch a.Hold {
+	case policy.AccountRateLimit, policy.AccountQuota:
 		out.What, out.Remedy = dispatch.LimitWords(name, a.Limit, a.NextAt)
+	case policy.AccountNeedsLogin:
+		out.What, out.Remedy = dispatch.AccountLogin(v, name, runstore.RunID(a.SourceRun))
 	}
 	return out
 }

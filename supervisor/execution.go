@@ -118,6 +118,7 @@ type outcome struct {
 	accountLimit    map[string]any
 	usageBudget     map[string]any
 	what            string
+	missing         []string // variables that the daemon's environment lacks
 }
 
 func (e *execution) setPromptEnds(t time.Time) {

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"greatminds/contract"
-	"greatminds/runstore"
 	"greatminds/supervisor/mcpservers"
 	"greatminds/transport"
 )
@@ -24,11 +23,7 @@ func (d *Daemon) prepareMCP(e *execution) (ending, bool) {
 	}
 	for _, s := range e.agent.MCPServers {
 		if missing := place.Unset(s); len(missing) > 0 {
-			code := authRequiredRPCCode
-			e.outcome.errorCode = &code
-			e.outcome.what = fmt.Sprintf("MCP server %s of agent %s needs the variable %s, which the daemon's environment lacks",
-				s.Name, e.agent.ID, strings.Join(missing, ", "))
-			return ending{runstore.WaitingAuth, authRequired, nil}, false
+			return e.lacksVariables(fmt.Sprintf("MCP server %s of agent %s", s.Name, e.agent.ID), missing), false
 		}
 		resolved, err := place.Resolve(e.agent.ID, s)
 		if err != nil {

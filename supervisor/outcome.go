@@ -37,6 +37,9 @@ func (e *execution) outcomeRecord(s transport.Stats) *runstore.Outcome {
 	if c.what != "" {
 		o.Extra["error_what"] = raw(c.what)
 	}
+	if len(c.missing) > 0 {
+		o.Extra["missing_environment"] = raw(c.missing)
+	}
 	if skipped := counted(s); skipped != nil {
 		o.Extra["protocol_counts"] = raw(skipped)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"greatminds/contract"
@@ -90,18 +91,28 @@ func (d *Daemon) recordProcess(ctx context.Context, e *execution) error {
 // preflight finds what would fail after a process was started, and costs none.
 func (d *Daemon) preflight(e *execution) (ending, bool) {
 	e.environment = d.agentEnvironment(e)
+	var missing []string
 	for _, name := range e.agent.RequiredEnv {
 		if !d.has(name) {
-			code := authRequiredRPCCode
-			e.outcome.errorCode = &code
-			e.outcome.what = fmt.Sprintf("agent %s needs the variable %s, which the daemon's environment lacks", e.agent.ID, name)
-			return ending{runstore.WaitingAuth, authRequired, nil}, false
+			missing = append(missing, name)
 		}
+	}
+	if len(missing) > 0 {
+		return e.lacksVariables("agent "+e.agent.ID, missing), false
 	}
 	if end, ok := d.prepareMCP(e); !ok {
 		return end, false
 	}
 	return d.admitContext(e)
+}
+
+// lacksVariables is the ending of a run that needs variables which the daemon's environment lacks.
+// It waits as for a login: whoever sets them has to start the daemon again.
+func (e *execution) lacksVariables(who string, names []string) ending {
+	code := authRequiredRPCCode
+	e.outcome.errorCode, e.outcome.missing = &code, names
+	e.outcome.what = fmt.Sprintf("%s needs the variable %s, which the daemon's environment lacks", who, strings.Join(names, ", "))
+	return ending{runstore.WaitingAuth, authRequired, nil}
 }
 
 func (d *Daemon) has(name string) bool { return d.o.Getenv(name) != "" }

@@ -29,7 +29,7 @@ func (d *Daemon) walk(ctx context.Context, e *execution) {
 	d.holdAccount(ctx, e)
 	if told, was := e.told(ctx); was && end.state != runstore.Completed {
 		// Whatever failed, failed because the run was told to stop.
-		end, e.outcome.errorType, e.outcome.errorCode, e.outcome.what = told, "", nil, ""
+		end, e.outcome.errorType, e.outcome.errorCode, e.outcome.what, e.outcome.missing = told, "", nil, "", nil
 	}
 	d.finish(ctx, e, end)
 }

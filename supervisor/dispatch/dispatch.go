@@ -209,7 +209,7 @@ func activeRun(_ World, _ *runstore.View, history []*runstore.Run, j *Judgement)
 		}
 		switch {
 		case r.State == runstore.WaitingAuth:
-			remedy = fmt.Sprintf("log the agent in, then greatminds run retry %s", r.ID)
+			what, remedy = LoginWords(r)
 		case r.State == runstore.WaitingInput && r.Process == nil:
 			remedy = fmt.Sprintf("greatminds run retry %s", r.ID)
 		case r.State == runstore.WaitingInput:
@@ -291,10 +291,12 @@ func openOperation(_ World, v *runstore.View, _ []*runstore.Run, j *Judgement) b
 	return false
 }
 
-func accountLogin(_ World, _ *runstore.View, _ []*runstore.Run, j *Judgement) bool {
-	return j.Account.Hold == policy.AccountNeedsLogin &&
-		hold(j, string(policy.AccountNeedsLogin), fmt.Sprintf("log in, then greatminds run retry %s", j.Account.SourceRun),
-			"run %s of account %s waits for a login", j.Account.SourceRun, j.Binding.Account)
+func accountLogin(_ World, v *runstore.View, _ []*runstore.Run, j *Judgement) bool {
+	if j.Account.Hold != policy.AccountNeedsLogin {
+		return false
+	}
+	what, remedy := AccountLogin(v, j.Binding.Account, runstore.RunID(j.Account.SourceRun))
+	return hold(j, string(policy.AccountNeedsLogin), remedy, "%s", what)
 }
 
 func repeat(_ World, _ *runstore.View, history []*runstore.Run, j *Judgement) bool {
@@ -307,46 +309,16 @@ func repeat(_ World, _ *runstore.View, history []*runstore.Run, j *Judgement) bo
 	retry := fmt.Sprintf("greatminds run retry %s", last.ID)
 	switch r.Hold {
 	case policy.RetryBackoff, policy.NoProgressBackoff:
-		return hold(j, string(r.Hold), "", "next attempt at %s", r.NextAt.UTC().Format(time.RFC3339))
+		return hold(j, string(r.Hold), "", "next attempt at %s%s", r.NextAt.UTC().Format(time.RFC3339), failureOf(last))
 	case policy.StartupRetryLimit:
-		return hold(j, string(r.Hold), retry, "%d starts of this revision have failed", r.Failures)
+		return hold(j, string(r.Hold), beforeRetry(last, j.Binding)+retry, "%d starts of this revision have failed%s", r.Failures, failureOf(last))
 	case policy.NoProgressLimit:
-		return hold(j, string(r.Hold), retry, "%d of %d turns ended without a decision that moves the task", r.Turns, j.Binding.MaxNoProgressTurns)
+		return hold(j, string(r.Hold), beforeRetry(last, j.Binding)+retry, "%d of %d turns ended without a decision that moves the task%s",
+			r.Turns, j.Binding.MaxNoProgressTurns, failureOf(last))
 	case policy.HumanInput:
 		return hold(j, string(r.Hold), "answer in the task, then "+retry, "run %s asked a question (see its result)", last.ID)
 	}
 	return hold(j, string(r.Hold), beforeRetry(last, j.Binding)+retry, "run %s of this revision ended %s (%s)%s", last.ID, last.State, last.Reason, causeOf(last))
-}
-
-// beforeRetry is what has to be done before a retry leads on, ready to stand before the command: the
-// budgets of a session outlast every run. E-556, E-574.
-func beforeRetry(r *runstore.Run, b contract.Binding) string {
-	var what string
-	switch {
-	case r.Reason == "reported_usage_budget" && b.Session == contract.SessionNew:
-		return "revise max_reported_session_cost and reported_cost_currency of binding " + b.ID +
-			", or remove both, where its sessions cost more or report no cost; a new session begins with "
-	case r.Reason == "reported_usage_budget":
-		what = "or revise max_reported_session_cost and reported_cost_currency"
-	case r.Reason == "input_budget_exceeded":
-		what = "shorten the task, or raise max_prompt_bytes or max_session_input_bytes"
-	default:
-		return ""
-	}
-	return "set `session: new` for binding " + b.ID + ", " + what + ", then "
-}
-
-// causeOf is what the run's outcome says of its failure, after a colon; empty where it says nothing.
-func causeOf(r *runstore.Run) string {
-	if r.Outcome == nil {
-		return ""
-	}
-	var what string
-	// The member is our own; one that is no text says nothing here.
-	if err := json.Unmarshal(r.Outcome.Extra["error_what"], &what); err != nil || what == "" {
-		return ""
-	}
-	return ": " + what
 }
 
 // accountHold holds what runs under an account that its provider has limited, or that failed to
@@ -364,18 +336,6 @@ func accountHold(_ World, _ *runstore.View, _ []*runstore.Run, j *Judgement) boo
 		return hold(j, string(a.Hold), remedy, "%s", what)
 	}
 	return false
-}
-
-// LimitWords says what an account that is limited waits for, and the command that ends the wait. A
-// zero next is never.
-func LimitWords(account string, l policy.Limit, next time.Time) (what, remedy string) {
-	resume := fmt.Sprintf("greatminds run account-resume %s --hold-id %s --reason TEXT", account, l.ID)
-	if next.IsZero() {
-		return fmt.Sprintf("the provider of account %s has told run %s that its quota is used up (code %d); nothing runs under it until you resume it",
-			account, l.SourceRun, l.Code), "see to the quota, then " + resume
-	}
-	return fmt.Sprintf("the provider of account %s has told run %s to slow down (code %d); it goes on by itself at %s",
-		account, l.SourceRun, l.Code, next.UTC().Format(time.RFC3339)), "wait, or go on at once: " + resume
 }
 
 // place holds what could only fail for want of a folder or a branch.

@@ -69,6 +69,8 @@ func TestABudgetsHoldNamesWhatLeadsOn(t *testing.T) {
 		{"reported_usage_budget", "resume-if-compatible", "set `session: new` for binding dev, or revise max_reported_session_cost and reported_cost_currency, then greatminds run retry", ""},
 		{"reported_usage_budget", "new", "a new session begins with greatminds run retry", "session: new"},
 		{"input_budget_exceeded", "resume-if-compatible", "max_session_input_bytes, then greatminds run retry", ""},
+		{"session_load_unavailable", "resume-if-compatible", "set `session: new` for binding dev, then greatminds run retry", ""},
+		{"session_load_unavailable", "new", "greatminds run retry", "session"},
 		{"configuration_error", "resume-if-compatible", "greatminds run retry", "session"},
 	} {
 		l := newLab(t)

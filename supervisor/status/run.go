@@ -10,6 +10,7 @@ import (
 
 	"greatminds/runstore"
 	"greatminds/supervisor/activity"
+	"greatminds/supervisor/dispatch"
 )
 
 // maxTold is how many of the newest items of a run's activity are shown with it.
@@ -48,11 +49,8 @@ func (s *shown) head(b *strings.Builder, now time.Time) {
 	fmt.Fprintf(b, "Run       %s\nTask      %s (%s)\nBinding   %s as %s, agent %s, account %s\n", r.ID, r.TaskID, safe(r.TaskPath, maxWide), r.BindingID, r.Role, r.AgentID, safe(r.Account, 80))
 	fmt.Fprintf(b, "State     %s%s\n", r.State, reasonOf(r))
 	if o := r.Outcome; o != nil {
-		var what string
-		// A member of another shape is left to the JSON.
-		_ = json.Unmarshal(o.Extra["error_what"], &what)
-		if o.ErrorType != "" || what != "" {
-			fmt.Fprintf(b, "Error     %s\n", strings.TrimSpace(safe(o.ErrorType, 80)+" "+safe(what, 400)))
+		if what := causeOf(r); o.ErrorType != "" || what != "" {
+			fmt.Fprintf(b, "Error     %s\n", strings.TrimSpace(safe(o.ErrorType, 80)+" "+what))
 		}
 		if o.StopReason != nil {
 			fmt.Fprintf(b, "Stop      %s\n", safe(*o.StopReason, 80))
@@ -84,10 +82,24 @@ func reasonOf(r *runstore.Run) string {
 	return " (" + safe(r.Reason, 80) + ")"
 }
 
+// causeOf is what the run's outcome says of its failure, escaped; empty where it says nothing.
+func causeOf(r *runstore.Run) string {
+	if r.Outcome == nil {
+		return ""
+	}
+	var what string
+	// A member of another shape is left to the JSON.
+	_ = json.Unmarshal(r.Outcome.Extra["error_what"], &what)
+	return safe(what, 400)
+}
+
 // nextCommands are those that lead a run on which waits for a person.
 func nextCommands(r *runstore.Run) []string {
-	held := r.State == runstore.WaitingAuth || r.State == runstore.WaitingInput && r.Process == nil
+	held := r.State == runstore.WaitingInput && r.Process == nil
 	switch {
+	case r.State == runstore.WaitingAuth:
+		_, remedy := dispatch.LoginWords(r)
+		return []string{"go on:   " + safe(remedy, 400), "give up: greatminds run cancel " + string(r.ID)}
 	case held:
 		return []string{"try again: greatminds run retry " + string(r.ID), "give up:   greatminds run cancel " + string(r.ID)}
 	case !r.State.Terminal():
@@ -182,6 +194,9 @@ func EndLines(r *runstore.Run) []string {
 		verb = "waits for you"
 	}
 	out := []string{fmt.Sprintf("= run %s %s: %s%s, after %s", r.ID, verb, r.State, reasonOf(r), took)}
+	if what := causeOf(r); what != "" {
+		out = append(out, "  "+what)
+	}
 	for _, c := range nextCommands(r) {
 		out = append(out, "  "+c)
 	}

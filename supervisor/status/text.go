@@ -99,7 +99,12 @@ func (d *document) running(b *strings.Builder, now time.Time) {
 			b.WriteString("    " + used + "\n")
 		}
 		if r.State == runstore.WaitingAuth || r.State == runstore.WaitingInput && r.Process == nil {
-			fmt.Fprintf(b, "    try again: greatminds run retry %s    give up: greatminds run cancel %s\n", r.ID, r.ID)
+			if what := causeOf(r); what != "" {
+				b.WriteString("    " + what + "\n")
+			}
+			for _, c := range nextCommands(r) {
+				b.WriteString("    " + c + "\n")
+			}
 		}
 	}
 	b.WriteByte('\n')
