@@ -6,15 +6,17 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
-	"greatminds/internal/termsafe"
 	"greatminds/runstore"
 )
 
-// What a question shows of what it is about, in lines and characters. The record has it whole.
+// What a question shows of what it is about: rows of a value, characters of a row, members, paths and
+// contents. The record has it whole, and the text says where it shows less.
 const (
 	maxBlock  = 24
 	maxWide   = 160
+	maxTitle  = 200
 	maxFields = 12
 	maxDiffs  = 8
 )
@@ -64,7 +66,7 @@ func Choices(p *runstore.Permission) []runstore.Option {
 // run is whose question it is, nil where that is not known.
 func QuestionText(p *runstore.Permission, run *runstore.Run, now time.Time) string {
 	d := describe(p.Tool)
-	var b strings.Builder
+	var b sheet
 	fmt.Fprintf(&b, "Question %s: %s", p.ID, p.Status)
 	if p.OptionID != "" {
 		fmt.Fprintf(&b, " with %s", safe(p.OptionID, 80))
@@ -82,16 +84,22 @@ func QuestionText(p *runstore.Permission, run *runstore.Run, now time.Time) stri
 		fmt.Fprintf(&b, "Run       %s\n", p.RunID)
 	}
 	fmt.Fprintf(&b, "Tool      %s\n", called(d.Kind, d.Title))
+	if utf8.RuneCountInString(d.Title) > maxTitle {
+		b.block("Title", d.Title)
+	}
 	for i, l := range d.Locations {
 		if i == maxFields {
-			fmt.Fprintf(&b, "Path      and %d more\n", len(d.Locations)-i)
+			b.left("Path      and %d more", len(d.Locations)-i)
 			break
 		}
-		fmt.Fprintf(&b, "Path      %s\n", safe(l.Path, maxWide))
+		b.block("Path", l.Path)
 	}
 	d.input(&b)
 	d.contents(&b)
 	b.WriteString("\n")
+	if b.short {
+		fmt.Fprintf(&b, "NOT ALL OF IT IS SHOWN: greatminds run permission %s --json has the whole.\n\n", p.ID)
+	}
 	number := 0
 	for _, o := range p.Options {
 		if once(o) {
@@ -108,11 +116,11 @@ func QuestionText(p *runstore.Permission, run *runstore.Run, now time.Time) stri
 }
 
 // input shows the members of the raw input, commands first.
-func (d described) input(b *strings.Builder) {
+func (d described) input(b *sheet) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(d.RawInput, &fields) != nil {
 		if len(d.RawInput) > 0 && string(d.RawInput) != "null" {
-			block(b, "Input", plain(d.RawInput))
+			b.block("Input", plain(d.RawInput))
 		}
 		return
 	}
@@ -120,10 +128,10 @@ func (d described) input(b *strings.Builder) {
 	slices.SortStableFunc(names, func(x, y string) int { return rank(x) - rank(y) })
 	for i, name := range names {
 		if i == maxFields {
-			fmt.Fprintf(b, "Input     and %d more members\n", len(names)-i)
+			b.left("Input     and %d more members", len(names)-i)
 			return
 		}
-		block(b, "Input "+safe(name, 40), plain(fields[name]))
+		b.block("Input "+safe(name, 40), plain(fields[name]))
 	}
 }
 
@@ -148,21 +156,24 @@ func plain(raw json.RawMessage) string {
 }
 
 // contents shows texts, and diffs by what they take away and add.
-func (d described) contents(b *strings.Builder) {
+func (d described) contents(b *sheet) {
 	for i, c := range d.Content {
 		if i == maxDiffs {
-			fmt.Fprintf(b, "Content   and %d more\n", len(d.Content)-i)
+			b.left("Content   and %d more", len(d.Content)-i)
 			return
 		}
 		switch c.Type {
 		case "diff":
 			gone, come := changedLines(c.OldText, c.NewText)
 			fmt.Fprintf(b, "Change    %s: %d lines out, %d in\n", safe(c.Path, maxWide), len(gone), len(come))
-			lines(b, "- ", gone)
-			lines(b, "+ ", come)
+			if utf8.RuneCountInString(c.Path) > maxWide {
+				b.block("Path", c.Path)
+			}
+			b.lines("- ", gone)
+			b.lines("+ ", come)
 		case "content":
 			if c.Content.Text != "" {
-				block(b, "Content", c.Content.Text)
+				b.block("Content", c.Content.Text)
 			}
 		}
 	}
@@ -185,32 +196,6 @@ func split(s string) []string {
 		return nil
 	}
 	return strings.Split(strings.TrimSuffix(s, "\n"), "\n")
-}
-
-// block shows a value beside its name where it has one line, else below it.
-func block(b *strings.Builder, name, value string) {
-	all := split(value)
-	if len(all) <= 1 {
-		fmt.Fprintf(b, "%-9s %s\n", name, wide(value))
-		return
-	}
-	fmt.Fprintf(b, "%s\n", name)
-	lines(b, "| ", all)
-}
-
-func lines(b *strings.Builder, mark string, all []string) {
-	for i, l := range all {
-		if i == maxBlock {
-			fmt.Fprintf(b, "    and %d more lines\n", len(all)-i)
-			return
-		}
-		fmt.Fprintf(b, "    %s%s\n", mark, wide(l))
-	}
-}
-
-// wide is a line of an agent's, with its blanks.
-func wide(s string) string {
-	return cut(termsafe.Line(strings.ReplaceAll(strings.TrimSuffix(s, "\r"), "\t", "    ")), maxWide)
 }
 
 // QuestionList shows the open questions with the commands that lead on.

@@ -61,6 +61,36 @@ func TestAQuestionIsShownInABoundedText(t *testing.T) {
 	}
 }
 
+// Nothing is pushed out of sight by blanks or length: a line is shown in rows, and what is not shown is told
+// with the command that has it.
+func TestAQuestionHidesNothingUnsaid(t *testing.T) {
+	for name, c := range map[string]struct {
+		tool  string
+		shown string
+		whole bool
+	}{
+		"blanks before a command": {`{"rawInput":{"command":"ls` + strings.Repeat(" ", 600) + `; rm -rf ~"}}`, "rm -rf ~", true},
+		"a list of words":         {`{"rawInput":{"argv":["echo","` + strings.Repeat("a", 400) + `","; rm -rf ~"]}}`, "rm -rf ~", true},
+		"a long path":             {`{"locations":[{"path":"` + strings.Repeat("a/", 200) + `../../etc/passwd"}]}`, "etc/passwd", true},
+		"a change's long path":    {`{"content":[{"type":"diff","path":"` + strings.Repeat("a/", 200) + `../../etc/passwd"}]}`, "etc/passwd", true},
+		"blanks in a path":        {`{"locations":[{"path":"a  b"}]}`, "a  b", true},
+		"a long title":            {`{"title":"ls` + strings.Repeat(" x", 300) + `; rm -rf ~"}`, "rm -rf ~", true},
+		"a wide line of a change": {`{"content":[{"type":"diff","path":"a","newText":"` + strings.Repeat(" ", 300) + `evil()"}]}`, "evil()", true},
+		"a line past all rows":    {`{"rawInput":{"command":"` + strings.Repeat("x", 160*24+500) + `"}}`, "and 4 more rows of this line", false},
+		"lines past all rows":     {`{"rawInput":{"command":"` + strings.Repeat(`x\n`, 30) + `"}}`, "and 6 more lines", false},
+		"both":                    {`{"rawInput":{"command":"a\n` + strings.Repeat("x", 160*30) + `\nb\nc"}}`, "and 7 more rows of this line\n    and 2 more lines", false},
+		"one change too many":     {`{"content":[` + strings.TrimSuffix(strings.Repeat(`{"type":"diff","path":"a","newText":"b"},`, 9), ",") + `]}`, "Content   and 1 more", false},
+	} {
+		text := status.QuestionText(ask(c.tool, runstore.Option{OptionID: "o", Kind: "allow_once"}), nil, noon)
+		if !strings.Contains(text, c.shown) {
+			t.Errorf("%s: %q is missing in\n%s", name, c.shown, text)
+		}
+		if said := strings.Contains(text, "NOT ALL OF IT IS SHOWN: greatminds run permission "); said == c.whole {
+			t.Errorf("%s: it says so: %v\n%s", name, said, text)
+		}
+	}
+}
+
 func TestAQuestionOfAnyShapeIsShown(t *testing.T) {
 	for _, tool := range []string{``, `{}`, `[]`, `null`, `"x"`, `{"title":7,"kind":[],"locations":{},"content":"x","rawInput":3}`, `{"locations":[3],"content":[null],"rawInput":null}`} {
 		text := status.QuestionText(ask(tool, runstore.Option{OptionID: "o", Kind: "allow_once"}), &runstore.Run{TaskID: "0001-a", AgentID: "a"}, noon)

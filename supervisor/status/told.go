@@ -99,7 +99,7 @@ func planned(it activity.Item) string {
 
 // called names a tool call.
 func called(kind, title string) string {
-	return "[" + word(kind, "tool") + "] " + word(safe(title, 200), "without a title")
+	return "[" + word(kind, "tool") + "] " + word(safe(title, maxTitle), "without a title")
 }
 
 func word(s, none string) string {
@@ -116,7 +116,7 @@ func safe(s string, n int) string { return cut(termsafe.Line(oneLine(s)), n) }
 func AskLines(p *runstore.Permission, task string, now time.Time) []string {
 	tool := describe(p.Tool)
 	out := []string{
-		fmt.Sprintf("%s asks: %s (%s), %s left", task, safe(tool.Title, 200), safe(tool.Kind, 40), left(p.ExpiresAt, now)),
+		fmt.Sprintf("%s asks: %s (%s), %s left", task, safe(tool.Title, maxTitle), safe(tool.Kind, 40), left(p.ExpiresAt, now)),
 		"  greatminds run permission " + string(p.ID),
 	}
 	for _, o := range p.Options {
