@@ -72,10 +72,18 @@ func (a *app) agentProbe() *cobra.Command {
 	return exits(a.takesProject(cmd), "  0 done, 1 no project or no such agent, or the agent failed, 2 wrong usage, an invalid contract, or\n  the agent lacks what the manifest asks for, 3 called from inside a run.")
 }
 
+// notAssigned refuses what an assigned agent may not do, to a caller that carries a run's credential.
+func (a *app) notAssigned(doing string) error {
+	if a.Getenv("GREATMINDS_RUN_ID") != "" || a.Getenv("GREATMINDS_RUN_TOKEN") != "" {
+		return refusal.New(refusal.CodeOperatorOnly, "leave it to the operator", "an assigned agent may not %s", doing)
+	}
+	return nil
+}
+
 // manifest is an agent of the project's contract. A run may not start agents.
 func (a *app) manifest(id string) (contract.Agent, error) {
-	if a.Getenv("GREATMINDS_RUN_ID") != "" || a.Getenv("GREATMINDS_RUN_TOKEN") != "" {
-		return contract.Agent{}, refusal.New(refusal.CodeOperatorOnly, "leave it to the operator", "an assigned agent may not start agents")
+	if err := a.notAssigned("start agents"); err != nil {
+		return contract.Agent{}, err
 	}
 	p, err := a.project()
 	if err != nil {

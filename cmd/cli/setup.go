@@ -36,6 +36,9 @@ func (a *app) setup() *cobra.Command {
 				if request.ExecutionConfig != "" {
 					return usage(cmd, "give --agent or --execution-config, not both: a contract is installed as it is")
 				}
+				if err := a.notAssigned("add agents"); err != nil {
+					return err
+				}
 				report, err := setup.RunWithAgents(cmd.Context(), request, agents, setup.Look{Getenv: a.Getenv})
 				if err != nil {
 					return err
@@ -52,7 +55,7 @@ func (a *app) setup() *cobra.Command {
 	cmd.Flags().StringVar(&config, "execution-config", "", "contract `file` to install (default: an empty contract)")
 	cmd.Flags().StringArrayVar(&agents, "agent", nil, "`name` of an agent to add, as `greatminds agent presets` lists them (repeatable)")
 	cmd.Flags().StringVar(&a.projectDir, "project-dir", "", "`folder` to prepare (default: the working folder)")
-	return exits(cmd, "  0 done, 1 git is missing, too old, or finds no repository, or an agent is not installed,\n  2 the contract is not valid, another one is installed, or it has the agent, 4 storage conflict.")
+	return exits(cmd, "  0 done, 1 git is missing, too old, or finds no repository, or an agent is not installed,\n  2 the contract is not valid, another one is installed, or it has the agent, 3 --agent from inside\n  a run, 4 storage conflict.")
 }
 
 func (a *app) projectPresets() *cobra.Command {
