@@ -110,7 +110,21 @@ func (a *app) prepare(root *cobra.Command) {
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usageError{cmd: cmd, err: err} })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usageError{cmd: cmd, err: readable(err)} })
+}
+
+// readable is the error of a flag's value without the names of Go's functions.
+func readable(err error) error {
+	what, cause, is := strings.Cut(err.Error(), ": strconv.")
+	switch {
+	case !is:
+		return err
+	case strings.HasSuffix(cause, "out of range"):
+		return fmt.Errorf("%s: out of range", what)
+	case strings.HasPrefix(cause, "ParseBool"):
+		return fmt.Errorf("%s: neither true nor false", what)
+	}
+	return fmt.Errorf("%s: not a number", what)
 }
 
 func (a *app) run(ctx context.Context, root *cobra.Command) int {
