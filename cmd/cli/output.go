@@ -99,7 +99,7 @@ func (a *app) print(answer any) error {
 	if err := json.Indent(&b, data, "", "  "); err != nil {
 		return fmt.Errorf("the answer is no JSON: %w", err)
 	}
-	return a.say(b.String())
+	return a.sayJSON(b.String())
 }
 
 // printLine writes an answer as one line of JSON.
@@ -108,7 +108,15 @@ func (a *app) printLine(answer any) error {
 	if err != nil {
 		return err
 	}
-	return a.say(string(data))
+	return a.sayJSON(string(data))
+}
+
+// sayJSON writes JSON. Its strings may hold agents' text, which a terminal gets in JSON's own escapes.
+func (a *app) sayJSON(text string) error {
+	if a.Terminal {
+		text = termsafe.JSON(text)
+	}
+	return a.say(text)
 }
 
 // printOr prints the answer as JSON when that was asked for, else the text.

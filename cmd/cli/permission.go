@@ -133,6 +133,9 @@ func (a *app) askForAnswer(ctx context.Context, q *runstore.Permission, choices 
 			return err
 		}
 		text, err := readLine(ctx, in)
+		if ctx.Err() != nil {
+			_ = a.say("") // the shell's prompt stands on a line of its own, if the terminal is still there
+		}
 		if err != nil {
 			return err
 		}

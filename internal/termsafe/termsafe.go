@@ -12,6 +12,7 @@ import (
 	"io"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -55,6 +56,26 @@ func unsafe(r rune, layout bool) bool {
 	}
 	// Format characters reorder and hide text; the separators are line ends to some.
 	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
+}
+
+// JSON returns a JSON text whose strings show nothing unsafe, with the escapes of JSON: it stands for the same
+// values as before.
+func JSON(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return unsafe(r, true) }) < 0 {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s) + 64)
+	for _, r := range s {
+		if !unsafe(r, true) {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.String()
 }
 
 func writeEscape(b *strings.Builder, r rune) {

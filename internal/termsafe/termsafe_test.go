@@ -1,6 +1,8 @@
 package termsafe_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 	"unicode"
@@ -73,4 +75,27 @@ func FuzzText(f *testing.F) {
 			t.Fatalf("%q became %q, which is not safe", s, out)
 		}
 	})
+}
+
+// JSON for a terminal shows nothing unsafe and stands for the same values.
+func TestJSONKeepsItsValues(t *testing.T) {
+	for _, text := range []string{"plain", "a\tb\nc", "\x1b[2J", "\u202eevil\u2066", "\u0085\u009b31m\x7f", "\u2028\u2029", "\U000e0041tag", "naïve ✓ 漢"} {
+		for _, indent := range []string{"", "\t"} {
+			var b bytes.Buffer
+			enc := json.NewEncoder(&b)
+			enc.SetEscapeHTML(false)
+			enc.SetIndent("", indent)
+			if err := enc.Encode(map[string]any{text: []string{text}}); err != nil {
+				t.Fatal(err)
+			}
+			got := termsafe.JSON(b.String())
+			if got != termsafe.Text(got) {
+				t.Errorf("%q is unsafe: %q", text, got)
+			}
+			var back map[string][]string
+			if err := json.Unmarshal([]byte(got), &back); err != nil || len(back[text]) != 1 || back[text][0] != text {
+				t.Errorf("%q came back as %q, %v", text, back, err)
+			}
+		}
+	}
 }
