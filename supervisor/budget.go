@@ -95,12 +95,12 @@ func (e *execution) overInput(session string, f sessionFacts, n int64) *overrun 
 	switch {
 	case f.sentUnknown:
 		budget["used_bytes"], budget["reason"] = nil, "session_history_unknown"
-		return &overrun{input: budget, Refusal: refusal.New(refusal.CodePromptTooLarge, "set `session: new` for binding "+e.binding.ID,
-			"what the session has taken before is on no record")}
+		return &overrun{input: budget, Refusal: refusal.New(refusal.CodePromptTooLarge, newSession(e.binding),
+			"what session %s has taken before is on no record", session)}
 	case f.sent+n > limit:
 		return &overrun{input: budget, Refusal: refusal.New(refusal.CodePromptTooLarge,
-			"raise max_session_input_bytes of binding "+e.binding.ID+", or set `session: new`",
-			"the session has taken %d bytes, %d more would pass its limit of %d", f.sent, n, limit)}
+			"raise max_session_input_bytes of binding "+e.binding.ID+", or "+newSession(e.binding),
+			"session %s has taken %d bytes, %d more would pass its limit of %d", session, f.sent, n, limit)}
 	}
 	return nil
 }
@@ -128,9 +128,18 @@ func (e *execution) overCost(session string, hold policy.CostHold, a policy.Cost
 // costRemedy is what leads on. A retry alone leads to the same session's account again. E-556.
 func costRemedy(b contract.Binding) string {
 	if b.Session == contract.SessionNew {
-		return "raise max_reported_session_cost of binding " + b.ID + ", or let the agent make a session of a new id"
+		return "raise max_reported_session_cost of binding " + b.ID + ", or " + newSession(b)
 	}
-	return "set `session: new` for binding " + b.ID + ", or revise its max_reported_session_cost and reported_cost_currency"
+	return newSession(b) + ", or revise its max_reported_session_cost and reported_cost_currency"
+}
+
+// newSession leads to a session with budgets of its own. They follow the id that the agent gives, and
+// one that gives the same id to each session has one for all of them.
+func newSession(b contract.Binding) string {
+	if b.Session == contract.SessionNew {
+		return "let the agent of binding " + b.ID + " give each session an id of its own"
+	}
+	return "set `session: new` for binding " + b.ID
 }
 
 func costHeld(hold policy.CostHold, session, binding string, a policy.CostAccount, b policy.CostBudget) string {

@@ -81,6 +81,30 @@ func TestOneSessionOfTwoTasksHasOneBudget(t *testing.T) {
 	h.audited()
 }
 
+// An agent that gives each new session the same id has one input budget for all of them. Who reads why
+// is not told to do what is done already.
+//
+// E-564
+func TestOneIdOfAllSessionsIsTold(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, plan{steps: offers + endsTurn})
+	h.task("feature_dev", taskID)
+	must(t, h.once())
+	n := *last(h.read()).Outcome.InputBytesReserved
+	h.edit("session: new", fmt.Sprintf("session: new, max_session_input_bytes: %d", 2*n-1))
+	h.again()
+	must(t, h.once())
+	r := last(h.read())
+	if said := what(t, r); r.Reason != inputBudget || !strings.Contains(said, "session sess-1 has taken") || h.received("session/prompt") != 1 {
+		t.Errorf("got %s (%s): %q", r.State, r.Reason, said)
+	}
+	h.open()
+	defer h.shut()
+	if a := h.document().Assignments[0]; strings.Contains(a.Remedy, "session: new") || !strings.Contains(a.What, "sess-1") {
+		t.Errorf("held with %q, %q", a.What, a.Remedy)
+	}
+}
+
 // Within one daemon's life too: runs that leave for the history while it goes on are not forgotten.
 //
 // E-545 E-564

@@ -71,6 +71,7 @@ func TestABudgetsHoldNamesWhatLeadsOn(t *testing.T) {
 		{"input_budget_exceeded", "resume-if-compatible", "max_session_input_bytes, then greatminds run retry", ""},
 		{"session_load_unavailable", "resume-if-compatible", "set `session: new` for binding dev, then greatminds run retry", ""},
 		{"session_load_unavailable", "new", "greatminds run retry", "session"},
+		{"input_budget_exceeded", "new", "raise max_prompt_bytes or max_session_input_bytes of binding dev, then greatminds run retry", "session: new"},
 		{"configuration_error", "resume-if-compatible", "greatminds run retry", "session"},
 	} {
 		l := newLab(t)

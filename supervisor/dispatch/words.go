@@ -23,6 +23,8 @@ func beforeRetry(r *runstore.Run, b contract.Binding) string {
 		what = "or revise max_reported_session_cost and reported_cost_currency"
 	case r.Reason == "session_load_unavailable" && b.Session != contract.SessionNew:
 		return "set `session: new` for binding " + b.ID + ", then "
+	case r.Reason == "input_budget_exceeded" && b.Session == contract.SessionNew:
+		return "shorten the task, or raise max_prompt_bytes or max_session_input_bytes of binding " + b.ID + ", then "
 	case r.Reason == "input_budget_exceeded":
 		what = "shorten the task, or raise max_prompt_bytes or max_session_input_bytes"
 	default:
