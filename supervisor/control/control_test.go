@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -448,6 +449,66 @@ func TestTooManyOpenCallsAreTurnedAway(t *testing.T) {
 	}
 	if _, err := dial(t, p).Do(t.Context(), control.Call{Op: "x"}); err != nil {
 		t.Fatalf("after the others ended: %v", err)
+	}
+}
+
+// However many calls agents leave open, an operator's is taken: to answer a question, or to cancel.
+func TestAgentsDoNotShutAnOperatorOut(t *testing.T) {
+	for name, agent := range map[string]execgate.Peer{"agents": {Known: true, Descends: true}, "unknown callers": {}} {
+		t.Run(name, func(t *testing.T) {
+			p := project(t, t.TempDir())
+			l, err := control.Listen(p.StoreDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			agent.PID, agent.UID = os.Getpid(), uint32(os.Geteuid())
+			var operator atomic.Bool
+			inside, release := make(chan struct{}, 200), make(chan struct{})
+			s := control.Start(l, control.ServerOptions{Program: "1.2.3", Log: slog.New(slog.DiscardHandler), Now: time.Now,
+				PeerOf: func(c *net.UnixConn) (execgate.Peer, error) {
+					if operator.Load() {
+						return us(c)
+					}
+					return agent, nil
+				},
+				Handler: handler(func(_ context.Context, _ execgate.Peer, c control.Call) (any, error) {
+					if c.Op == "wait" {
+						inside <- struct{}{}
+						<-release
+					}
+					return 1, nil
+				})})
+			t.Cleanup(func() { closeServer(t, s) })
+			var callers sync.WaitGroup
+			var refused atomic.Int64
+			for range 128 {
+				callers.Go(func() {
+					c, err := control.Dial(context.Background(), p)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					defer c.Close()
+					_, err = c.Do(context.Background(), control.Call{Op: "wait"})
+					if code(err) == refusal.CodeDaemonBusy {
+						refused.Add(1)
+						inside <- struct{}{}
+					} else if err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			for range 128 {
+				<-inside
+			}
+			operator.Store(true)
+			_, err = dial(t, p).Do(t.Context(), control.Call{Op: "x"})
+			close(release)
+			callers.Wait()
+			if err != nil || refused.Load() != 32 {
+				t.Errorf("the operator got %v, and %d calls of agents were refused", err, refused.Load())
+			}
+		})
 	}
 }
 

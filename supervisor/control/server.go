@@ -19,8 +19,12 @@ import (
 	"greatminds/internal/refusal"
 )
 
-// maxCalls bounds the calls in work at a time, waiting ones included.
-const maxCalls = 128
+// maxCalls bounds the calls in work at a time, waiting ones included. Of these maxAgentCalls may be
+// of callers that are, or may be, agents: whatever an agent waits for, an operator is heard.
+const (
+	maxCalls      = 128
+	maxAgentCalls = 96
+)
 
 // Limits in time for a peer that is slow or silent: to send a request, to take an answer, and to
 // keep an unused connection.
@@ -61,6 +65,7 @@ type Server struct {
 	draining chan struct{}
 	drain    sync.Once
 	calls    chan struct{} // one token per call in work
+	agents   chan struct{} // one per call of an agent
 	work     sync.WaitGroup
 }
 
@@ -81,7 +86,8 @@ func Start(l *Listener, o ServerOptions) *Server {
 	if o.PeerOf == nil {
 		o.PeerOf = execgate.PeerOf
 	}
-	s := &Server{o: o, listener: l, draining: make(chan struct{}), calls: make(chan struct{}, maxCalls)}
+	s := &Server{o: o, listener: l, draining: make(chan struct{}), calls: make(chan struct{}, maxCalls),
+		agents: make(chan struct{}, maxAgentCalls)}
 	s.base, s.cancel = context.WithCancel(context.WithValue(context.Background(), drainingKey{}, (<-chan struct{})(s.draining)))
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1", s.hello)
@@ -171,12 +177,11 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) perform(w http.ResponseWriter, r *http.Request) (any, error) {
-	select {
-	case s.calls <- struct{}{}:
-		defer func() { <-s.calls }()
-	default:
-		return nil, refusal.New(refusal.CodeDaemonBusy, "try again in a moment", "%d calls are open already", maxCalls)
+	leave, err := enter(s.calls)
+	if err != nil {
+		return nil, err
 	}
+	defer leave()
 	select {
 	case <-s.draining:
 		return nil, refusal.New(refusal.CodeDaemonStopping, "try again in a moment", "the daemon is stopping")
@@ -186,11 +191,28 @@ func (s *Server) perform(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if peer.Descends || !peer.Known {
+		leave, err := enter(s.agents)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+	}
 	c, err := readCall(w, r)
 	if err != nil {
 		return nil, err
 	}
 	return s.guarded(r.Context(), peer, c)
+}
+
+// enter takes a place among the calls in work, and refuses where all are taken.
+func enter(places chan struct{}) (leave func(), err error) {
+	select {
+	case places <- struct{}{}:
+		return func() { <-places }, nil
+	default:
+		return nil, refusal.New(refusal.CodeDaemonBusy, "try again in a moment", "%d calls are open already", cap(places))
+	}
 }
 
 // guarded turns a panic of the handler into a refusal: one broken operation must not take the
