@@ -3,6 +3,7 @@ package ops
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"greatminds/contract"
 	"greatminds/internal/knownagents"
@@ -11,7 +12,8 @@ import (
 )
 
 // silent names bindings whose permission policy reaches nothing: those of an agent that is known
-// never to ask, or not to ask in the mode that it will be in.
+// never to ask, or not to ask in the mode that it will be in; and those of which nobody can tell but the
+// agent's own configuration, until a run of it has asked.
 func (d *doctor) silent(c *contract.Contract, v *runstore.View) {
 	d.inspected("agents")
 	for _, b := range c.Bindings {
@@ -28,6 +30,12 @@ func (d *doctor) silent(c *contract.Contract, v *runstore.View) {
 			mode = *b.Mode
 		}
 		why := known.Silence(edition, mode)
+		if why == "" && known.Asking == knownagents.AsksByOwnConfig && !hasAsked(agent, v) {
+			d.report.add(audit.Finding{Component: "agents", Code: "agent_asks_by_own_config", Severity: audit.Warning, Place: "binding " + b.ID,
+				What: fmt.Sprintf("binding %s has `permission: %s`, but its agent %s is %s, which asks only where its own configuration says so, and it has not asked yet: %s",
+					b.ID, b.Permission, agent.ID, known.Title, strings.Join(known.Notes[:1], "")),
+				Remedy: fmt.Sprintf("set that, then see it ask: greatminds agent probe %s --prompt 'Write a file.'", agent.ID)})
+		}
 		if why == "" {
 			continue
 		}
@@ -36,6 +44,17 @@ func (d *doctor) silent(c *contract.Contract, v *runstore.View) {
 				b.ID, b.Permission, agent.ID, known.Title, why),
 			Remedy: unsilence(b, known)})
 	}
+}
+
+// hasAsked tells whether a run of the same manifest that is still in the hot state asked for a permission.
+func hasAsked(a contract.Agent, v *runstore.View) bool {
+	sha := a.SHA256()
+	for _, r := range v.Runs() {
+		if r.AgentSHA256 == sha && len(v.PermissionsOfRun(r.ID)) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // unsilence says what makes an agent ask.
