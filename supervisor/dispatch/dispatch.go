@@ -211,6 +211,7 @@ func activeRun(_ World, _ *runstore.View, history []*runstore.Run, j *Judgement)
 		case r.State == runstore.WaitingAuth:
 			what, remedy = LoginWords(r)
 		case r.State == runstore.WaitingInput && r.Process == nil:
+			what += causeOf(r)
 			remedy = fmt.Sprintf("greatminds run retry %s", r.ID)
 		case r.State == runstore.WaitingInput:
 			remedy = "answer the question: greatminds run permission REQUEST_ID --option OPTION_ID"

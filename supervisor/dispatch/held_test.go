@@ -89,3 +89,47 @@ func TestABudgetsHoldNamesWhatLeadsOn(t *testing.T) {
 		}
 	}
 }
+
+// A run that waits says why, whatever it waits for; what its record does not say is not made up. E-242
+func TestAWaitingRunSaysWhy(t *testing.T) {
+	for name, c := range map[string]struct {
+		state                runstore.State
+		reason, cause, extra string
+		what, remedy         string
+	}{
+		"a login":         {runstore.WaitingAuth, "authentication_required", `"the agent wants a login"`, "", "(authentication_required): the agent wants a login", "log the agent in, then greatminds run retry "},
+		"no words":        {runstore.WaitingAuth, "authentication_required", `7`, `{}`, "is waiting_auth (authentication_required)", "log the agent in, then greatminds run retry "},
+		"variables":       {runstore.WaitingAuth, "authentication_required", `"x"`, `["A","B"]`, "(authentication_required): x", "set A, B in the environment of coordd and start it again, then greatminds run retry "},
+		"a left question": {runstore.WaitingInput, "permission_required", "", "", "(permission_required): a question of its agent was not answered in time", "greatminds run retry "},
+	} {
+		l := newLab(t)
+		one, two := found("feature_dev", "0001-one"), found("feature_dev", "0002-two")
+		run := l.claim(one, "dev")
+		l.to(run.ID, runstore.Starting)
+		details := map[string]any{}
+		if c.cause != "" {
+			details["error_what"] = json.RawMessage(c.cause)
+		}
+		if c.extra != "" {
+			details["missing_environment"] = json.RawMessage(c.extra)
+		}
+		if c.state == runstore.WaitingInput {
+			l.to(run.ID, runstore.Running)
+		}
+		l.update(func(tx *runstore.Tx) error {
+			return tx.Transition(run.ID, runstore.NewID(), c.state, c.reason, map[string]any{"details": details})
+		})
+		b, _ := l.world.Contract.Binding("dev")
+		j := dispatch.Judge(l.world, l.store.View(), dispatch.Candidate{Task: one.Ref, Binding: b})
+		if j.Reason != "active_run" || !strings.Contains(j.What, c.what) || j.Remedy != c.remedy+string(run.ID) {
+			t.Errorf("%s: got %s, %q, remedy %q", name, j.Reason, j.What, j.Remedy)
+		}
+		if c.state != runstore.WaitingAuth {
+			continue
+		}
+		j = dispatch.Judge(l.world, l.store.View(), dispatch.Candidate{Task: two.Ref, Binding: b})
+		if j.Reason != "account_authentication_required" || !strings.Contains(j.What, c.what) || j.Remedy != c.remedy+string(run.ID) {
+			t.Errorf("%s, of its account: got %s, %q, remedy %q", name, j.Reason, j.What, j.Remedy)
+		}
+	}
+}

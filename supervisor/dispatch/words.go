@@ -42,17 +42,26 @@ func failureOf(last *runstore.Run) string {
 	return fmt.Sprintf("; the newest, run %s, ended %s (%s)%s", last.ID, last.State, last.Reason, causeOf(last))
 }
 
-// causeOf is what the run's outcome says of its failure, after a colon; empty where it says nothing.
-func causeOf(r *runstore.Run) string {
-	if r.Outcome == nil {
-		return ""
-	}
+// Cause is what is known of why a run failed or waits: what its outcome says, and of a question that
+// nobody answered what became of it; empty where nothing is known.
+func Cause(r *runstore.Run) string {
 	var what string
-	// The member is our own; one that is no text says nothing here.
-	if err := json.Unmarshal(r.Outcome.Extra["error_what"], &what); err != nil || what == "" {
-		return ""
+	if r.Outcome != nil {
+		// The member is our own; one that is no text says nothing here.
+		_ = json.Unmarshal(r.Outcome.Extra["error_what"], &what)
 	}
-	return ": " + what
+	if what == "" && r.State == runstore.WaitingInput && r.Process == nil && r.Reason == "permission_required" {
+		return "a question of its agent was not answered in time, or was open when the daemon stopped; it is closed"
+	}
+	return what
+}
+
+// causeOf is the cause after a colon; empty where there is none.
+func causeOf(r *runstore.Run) string {
+	if what := Cause(r); what != "" {
+		return ": " + what
+	}
+	return ""
 }
 
 // LimitWords says what an account that is limited waits for, and the command that ends the wait. A

@@ -143,7 +143,7 @@ func TestRunTextSaysHowARunStands(t *testing.T) {
 	must(t, err)
 	text, err := status.RunText(data, noon.Add(time.Minute))
 	must(t, err)
-	for _, want := range []string{"State     failed (transport_failure)", `Error     OSError it \x1b[1mbroke`, "Stop      end_turn", "Claimed   2027-01-15 08:00:00 UTC, 1m0s ago", "after 10s",
+	for _, want := range []string{"State     failed (transport_failure)", `Why       OSError it \x1b[1mbroke`, "Stop      end_turn", "Claimed   2027-01-15 08:00:00 UTC, 1m0s ago", "after 10s",
 		"     0.100  workspace_ready\n     0.500  session_ready", "0001-a asks: open (edit), 30s left", "unit                 failed, exit 1  c1", "(2 older items are not shown)", "    hello"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)

@@ -48,10 +48,14 @@ func (s *shown) head(b *strings.Builder, now time.Time) {
 	r := s.Run
 	fmt.Fprintf(b, "Run       %s\nTask      %s (%s)\nBinding   %s as %s, agent %s, account %s\n", r.ID, r.TaskID, safe(r.TaskPath, maxWide), r.BindingID, r.Role, r.AgentID, safe(r.Account, 80))
 	fmt.Fprintf(b, "State     %s%s\n", r.State, reasonOf(r))
-	if o := r.Outcome; o != nil {
-		if what := causeOf(r); o.ErrorType != "" || what != "" {
-			fmt.Fprintf(b, "Error     %s\n", strings.TrimSpace(safe(o.ErrorType, 80)+" "+what))
-		}
+	o, why := r.Outcome, causeOf(r)
+	if o != nil && o.ErrorType != "" {
+		why = strings.TrimSpace(safe(o.ErrorType, 80) + " " + why)
+	}
+	if why != "" {
+		fmt.Fprintf(b, "Why       %s\n", why)
+	}
+	if o != nil {
 		if o.StopReason != nil {
 			fmt.Fprintf(b, "Stop      %s\n", safe(*o.StopReason, 80))
 		}
@@ -82,16 +86,8 @@ func reasonOf(r *runstore.Run) string {
 	return " (" + safe(r.Reason, 80) + ")"
 }
 
-// causeOf is what the run's outcome says of its failure, escaped; empty where it says nothing.
-func causeOf(r *runstore.Run) string {
-	if r.Outcome == nil {
-		return ""
-	}
-	var what string
-	// A member of another shape is left to the JSON.
-	_ = json.Unmarshal(r.Outcome.Extra["error_what"], &what)
-	return safe(what, 400)
-}
+// causeOf is what is known of why a run failed or waits, escaped; empty where nothing is.
+func causeOf(r *runstore.Run) string { return safe(dispatch.Cause(r), 400) }
 
 // nextCommands are those that lead a run on which waits for a person.
 func nextCommands(r *runstore.Run) []string {
