@@ -100,7 +100,9 @@ func (e *execution) sessionFailed(err error) ending {
 	if !errors.As(err, &te) {
 		return e.failed(transportFailure, "ConnectionError", err)
 	}
-	e.outcome.errorCode, e.outcome.what = te.Code, te.What // our own words, not the agent's
+	te = e.masked(te)
+	err = te
+	e.outcome.errorCode, e.outcome.what = te.Code, te.What
 	switch te.Kind {
 	case transport.AuthRequired:
 		return ending{runstore.WaitingAuth, authRequired, err}
@@ -119,13 +121,21 @@ func (e *execution) sessionFailed(err error) ending {
 	return e.failed(transportFailure, "ConnectionError", err)
 }
 
+// masked is a failure as it may be kept and logged: in our own words, which may quote a name or a value
+// that the agent gave.
+func (e *execution) masked(te *transport.Error) *transport.Error {
+	shown := *te
+	shown.What = e.secrets.Text(te.What)
+	return &shown
+}
+
 // turnEnded maps the end of the prompt turn. A stop reason says nothing about the task: only a
 // decision moves it.
 func (e *execution) turnEnded(ctx context.Context, turn transport.Turn, err error) ending {
 	if u := (*unsent)(nil); errors.As(err, &u) {
 		return e.notSent(u.err)
 	}
-	e.outcome.stopReason = turn.StopReason
+	e.outcome.stopReason = e.secrets.Text(turn.StopReason)
 	e.hearAll()
 	limit, limited := e.limited(err) // seen also where the run was told to stop
 	if end, ok := e.told(ctx); ok {
@@ -156,7 +166,7 @@ func (e *execution) turnEnded(ctx context.Context, turn transport.Turn, err erro
 	case turn.StopReason == "cancelled":
 		return ending{runstore.Cancelled, agentCancelled, nil}
 	}
-	return ending{runstore.Failed, agentStop + turn.StopReason, nil}
+	return ending{runstore.Failed, agentStop + e.outcome.stopReason, nil}
 }
 
 // storeFailed ends an execution whose store did not take what it did; nothing more is tried.

@@ -116,6 +116,36 @@ func (h *house) lacks(dir, text string) {
 	}))
 }
 
+// What an agent answers is quoted where it says why a run failed, and is masked there as everywhere.
+//
+// E-062
+func TestNoSecretStandsInAFailure(t *testing.T) {
+	t.Parallel()
+	const secret = "CANARY-5f2c-of-the-agent"
+	modes := `"modes":{"currentModeId":"` + secret + `","availableModes":[{"id":"` + secret + `","name":"X"}]}`
+	for name, p := range map[string]plan{
+		"stop reason": {steps: `{"handshake":{}},{"prompt":"p"},{"end_turn":"p","reason":"` + secret + `"}`},
+		"mode":        {steps: `{"handshake":{"stop_after":"initialize"}},{"expect":"session/new","save":"n"},{"reply":"n","result":{"sessionId":"s",` + modes + `}},{"until_eof":true}`, binding: ", mode: ask"},
+		"auth method": {steps: `{"expect":"initialize","save":"i"},{"reply":"i","result":{"protocolVersion":1,"authMethods":[{"id":"` + secret + `","name":"X"}]}},{"until_eof":true}`, agent: ", auth_method: key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p.agent += ", environment: {KEY: FAILURE_TEST_KEY}"
+			h := newHouse(t, p)
+			h.set(map[string]string{"FAILURE_TEST_KEY": secret})
+			h.task("feature_dev", taskID)
+			must(t, h.once())
+			if r := last(h.read()); r.State != runstore.Failed {
+				t.Errorf("got %s (%s)", r.State, r.Reason)
+			}
+			if h.said(secret) {
+				t.Error("the log holds it")
+			}
+			h.lacks(".greatminds", secret)
+		})
+	}
+}
+
 func quoted(s string) string { b, _ := json.Marshal(s); return string(b) }
 
 // What stands against a server is found before a process costs anything, and said with the server's
