@@ -92,6 +92,20 @@ func TestAReportIsBounded(t *testing.T) {
 	}
 }
 
+// Many secrets make a text short when they are masked: then its cut end, and the cut beginning of
+// standard error, stand in the report.
+func TestNoPartOfASecretIsReported(t *testing.T) {
+	long := secret + strings.Repeat("k", 700) + "456789"
+	q, _ := scripted(t, `{"repeat":60,"steps":[{"raw":"`+long+`","to":"stderr"}]},{"raw":"`+strings.Repeat("e", 1000)+`nd","to":"stderr"},{"handshake":{}},{"prompt":"p"},`+
+		`{"repeat":20,"steps":[{"say":"`+long+`"}]},{"reply":"p","error":{"code":-32603,"message":"m"}}`)
+	q.Getenv = func(name string) string { return map[string]string{"PATH": os.Getenv("PATH"), "KEY": long}[name] }
+	q.Prompt = "go"
+	r := run(t, q)
+	if r.Prompt == nil || r.Error == nil || !strings.HasSuffix(r.Error.Stderr, "end") || !strings.HasPrefix(r.Prompt.Text, "[redacted]") || strings.Contains(r.Prompt.Text+r.Error.Stderr, "kk") {
+		t.Errorf("got %+v, %+v", r.Prompt, r.Error)
+	}
+}
+
 // Whatever is asked for, nothing is granted, and no session is made that was not asked for.
 func TestNothingIsGranted(t *testing.T) {
 	q, dir := scripted(t, `{"handshake":{}},{"prompt":"p"},{"ask":"q","options":[{"optionId":"a","name":"A","kind":"allow_once"}]},{"await":"q"},{"end_turn":"p","reason":"refusal"}`)

@@ -195,7 +195,7 @@ func (p *probing) orNull(s string) *string {
 func (p *probing) turned(t transport.Turn) {
 	text, count, asked := p.heard.all()
 	out := &Prompt{StopReason: p.orNull(t.StopReason), Updates: t.Updates, TextBytes: t.TextBytes,
-		Text: clip(p.secrets.Text(text), maxText), Permissions: count, Asked: []Asked{}}
+		Text: clip(p.heading(text, t.TextBytes), maxText), Permissions: count, Asked: []Asked{}}
 	for _, a := range asked {
 		a.Title, a.ToolKind = p.label(a.Title), p.label(a.ToolKind)
 		for i, kind := range a.Options {
@@ -213,6 +213,24 @@ func (p *probing) turned(t transport.Turn) {
 		}
 	}
 	p.report.Prompt = out
+}
+
+// heading is the beginning of a text of whole bytes, masked. A secret that it was cut in is left out.
+func (p *probing) heading(text string, whole int64) string {
+	if int64(len(text)) >= whole {
+		return p.secrets.Text(text)
+	}
+	return p.secrets.Head(text, max(0, len(text)-1))
+}
+
+// tail is the end of a text, masked. Where the text was cut before, what a secret may have left of itself
+// at its beginning is left out.
+func (p *probing) tail(text string, cut bool) string {
+	shown := p.secrets.Text(text)
+	if cut {
+		shown = shown[min(len(shown), p.secrets.Longest()):]
+	}
+	return shown
 }
 
 // fail fills in what went wrong.
@@ -239,7 +257,8 @@ func (p *probing) fail(err error) {
 	}
 	if p.session != nil {
 		// Masked before it is cut: a secret that is cut in two would not be recognized.
-		said := p.secrets.Text(strings.ToValidUTF8(string(p.session.StderrTail()), "\ufffd"))
+		kept := p.session.StderrTail()
+		said := p.tail(strings.ToValidUTF8(string(kept), "\ufffd"), int64(len(kept)) < p.session.Stats().StderrBytes)
 		f.Stderr = strings.ToValidUTF8(said[max(0, len(said)-maxText):], "")
 	}
 	p.report.Error = f
