@@ -99,13 +99,12 @@ func missing(r *runstore.Run) []string {
 	return names
 }
 
-// AccountLogin says what an account waits for whose run waits for a login, and what leads it on.
+// AccountLogin says what the run waits for that its whole account waits for, and what leads it on.
 func AccountLogin(v *runstore.View, account string, source runstore.RunID) (what, remedy string) {
-	what = fmt.Sprintf("account %s waits for run %s", account, source)
 	r := v.Run(source)
 	if r == nil {
-		return what, fmt.Sprintf("log in, then greatminds run retry %s", source)
+		return fmt.Sprintf("account %s waits for run %s", account, source), fmt.Sprintf("log in, then greatminds run retry %s", source)
 	}
-	cause, remedy := LoginWords(r)
-	return fmt.Sprintf("account %s waits: %s", account, cause), remedy
+	what, remedy = LoginWords(r)
+	return "account " + account + ": " + what, remedy
 }

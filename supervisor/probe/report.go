@@ -245,6 +245,9 @@ func (p *probing) fail(err error) {
 	case errors.As(err, &talk):
 		r := talk.Refusal()
 		f.Code, f.Remedy, f.Phase = r.Code, r.Remedy, string(talk.Phase)
+		if talk.Kind == transport.Timeout {
+			f.Remedy = "check that the agent works by itself, or give it more time with --timeout SECONDS" // no binding's time ran
+		}
 		f.What = clip(p.secrets.Text(talk.Error()), maxText)
 		f.RPCCode, f.Message = talk.Code, clip(p.secrets.Text(talk.Message), maxText)
 	case errors.As(err, &exec):
