@@ -175,9 +175,11 @@ func (d *Daemon) admitPrompt(ctx context.Context, e *execution, id, text string)
 		return over
 	}
 	offset, before, saved := time.Since(e.began), e.outcome, e.usage.recorded()
+	repeated := false
 	err := d.update(ctx, func(tx *runstore.Tx) (err error) {
 		e.outcome = before
 		if old, again := tx.Reservations(e.run.ID)[id]; again && old.RequestedBytes == n {
+			repeated = true
 			return nil
 		}
 		facts := d.sessions.now(tx.View, e.sessionKey(), e.past)
@@ -204,6 +206,9 @@ func (d *Daemon) admitPrompt(ctx context.Context, e *execution, id, text string)
 	if err != nil {
 		e.outcome = before
 		return err
+	}
+	if repeated {
+		return nil // it began when it was debited, and may have ended since
 	}
 	e.usage.keep(saved)
 	e.usage.begin()

@@ -359,7 +359,7 @@ func TestALaterPromptIsCheckedBeforeItIsSent(t *testing.T) {
 		}
 		before, account := e.outcome, e.usage.account
 		must(t, d.admitPrompt(ctx, e, "second", text)) // the same again debits nothing
-		if again := d.store.View().Reservations(e.run.ID); len(again) != 2 || e.outcome.reserved != before.reserved || e.outcome.sessionReserved != r.UsedBytes || account.CompletedPrompts != 2 {
+		if again := d.store.View().Reservations(e.run.ID); len(again) != 2 || e.outcome.reserved != before.reserved || e.outcome.sessionReserved != r.UsedBytes || account.CompletedPrompts != 2 || e.usage.account != account {
 			t.Errorf("got %+v, reserved %d, then %d; %d prompts", again, before.reserved, e.outcome.reserved, account.CompletedPrompts)
 		}
 		must(t, d.update(ctx, func(tx *runstore.Tx) error { _, err := d.saveUsage(tx, e); return err }))
