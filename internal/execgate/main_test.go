@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,6 +28,11 @@ func TestMain(m *testing.M) {
 	execgate.Main()
 	if role := os.Getenv(roleVariable); role != "" {
 		syscall.Exit(playRole(role)) // os.Exit sleeps for a second under the race detector
+	}
+	// Under nohup the tests' children would begin with a signal ignored, which is another test's
+	// matter; a signal that is caught is a child's own again.
+	if signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	// As the daemon does; what a killed keeper leaves behind comes to this process.
 	if err := execgate.BecomeSubreaper(); err != nil {
