@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -24,6 +26,10 @@ func TestMain(m *testing.M) {
 			w.Args = w.Args[1:]
 			os.Exit(cli.Greatminds(context.Background(), w))
 		}
+	}
+	// A daemon that is started under nohup outlives its terminal; those of the tests must not.
+	if signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	code := m.Run()
 	if buildOnce.path != "" {
