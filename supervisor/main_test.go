@@ -20,11 +20,11 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 { // what daemons that run inside the tests start
 		switch os.Args[1] {
 		case "demo-agent":
-			os.Exit(agent.Main(os.Args[2:]))
+			syscall.Exit(agent.Main(os.Args[2:])) // os.Exit sleeps for a second under the race detector
 		case cli.CommandLine:
 			w := cli.Process()
 			w.Args = w.Args[1:]
-			os.Exit(cli.Greatminds(context.Background(), w))
+			syscall.Exit(cli.Greatminds(context.Background(), w))
 		}
 	}
 	// A daemon that is started under nohup outlives its terminal; those of the tests must not.

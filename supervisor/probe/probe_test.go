@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ import (
 func TestMain(m *testing.M) {
 	execgate.Main()
 	if len(os.Args) > 1 && os.Args[1] == "scripted-agent" {
-		os.Exit(agent.Main(os.Args[2:]))
+		syscall.Exit(agent.Main(os.Args[2:])) // os.Exit sleeps for a second under the race detector
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ const asAgent = "TRANSCRIPT2SCRIPT_TEST_AGENT"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asAgent) != "" {
-		os.Exit(agent.Main(os.Args[1:]))
+		syscall.Exit(agent.Main(os.Args[1:])) // os.Exit sleeps for a second under the race detector
 	}
 	goleak.VerifyTestMain(m)
 }
