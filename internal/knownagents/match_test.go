@@ -15,7 +15,7 @@ func TestMatch(t *testing.T) {
 		certain bool
 	}{
 		"a program by its name":                {"claude-agent-acp", "claude", "@agentclientprotocol/claude-agent-acp", false},
-		"a program by its path":                {"/home/u/.nvm/versions/node/v22.1.0/bin/gemini --acp", "gemini", "@google/gemini-cli", true},
+		"a program by its path":                {"/x/.nvm/versions/node/v22.1.0/bin/gemini --acp", "gemini", "@google/gemini-cli", true},
 		"a package behind node":                {"node /x/node_modules/@zed-industries/claude-agent-acp/dist/index.js", "claude", "@zed-industries/claude-agent-acp", true},
 		"a package behind node with a flag":    {"/usr/bin/node --no-warnings /x/node_modules/@qwen-code/qwen-code/cli.js --acp", "qwen", "@qwen-code/qwen-code", true},
 		"a package for one platform":           {"/x/node_modules/@zed-industries/codex-acp-linux-x64/bin/codex-acp", "codex", "@zed-industries/codex-acp", true},
