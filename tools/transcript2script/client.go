@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"greatminds/fixtures/agent"
 )
 
 // client deals with a message of the recording client: what our client does too becomes a step,
@@ -180,27 +182,10 @@ func (c *converter) prompt(l *line) {
 		c.leaveOut(l, "our client has one prompt open at a time")
 		return
 	}
-	c.now.Plan.Turns = append(c.now.Plan.Turns, turn{Prompt: promptText(l.msg.Params), Before: c.now.Plan.Updates})
+	c.now.Plan.Turns = append(c.now.Plan.Turns, turn{Prompt: agent.PromptText(l.msg.Params), Before: c.now.Plan.Updates})
 	c.open = &c.now.Plan.Turns[len(c.now.Plan.Turns)-1]
 	r := c.expect(l, step{Assert: asserts(l.msg.Params, "sessionId", "prompt")})
 	r.turn = c.open
-}
-
-// promptText joins the text blocks of a prompt.
-func promptText(params json.RawMessage) string {
-	var doc struct {
-		Prompt []struct {
-			Text string `json:"text"`
-		} `json:"prompt"`
-	}
-	if json.Unmarshal(params, &doc) != nil {
-		return ""
-	}
-	var b strings.Builder
-	for _, block := range doc.Prompt {
-		b.WriteString(block.Text)
-	}
-	return b.String()
 }
 
 func (c *converter) notification(l *line) {
