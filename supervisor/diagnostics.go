@@ -30,9 +30,6 @@ type fact struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// stopReasons are those of the protocol; every other word is "other" in the record, as it is the agent's.
-var stopReasons = []string{"end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"}
-
 // observeProtocol brings a run's protocol record up to what was seen, and emits what is new:
 // protocol_observed once for the negotiation, the stop and the error, and once for all tool
 // observations that came since the record was written last, with their number; protocol_trace_truncated
@@ -49,21 +46,21 @@ func (e *execution) observeProtocol(tx *runstore.Tx, run *runstore.Run, s transp
 		p.Tools = []fact{}
 	}
 	was := p
-	at := epoch(tx.Now())
+	at := runstore.Epoch(tx.Now())
 	if p.Negotiated == nil && e.session != nil {
 		p.Negotiated = e.negotiated(at)
 	}
 	if len(p.Tools) < len(s.Tools) {
 		p.Tools = slices.Clip(p.Tools)
 		for _, t := range s.Tools[len(p.Tools):] {
-			p.Tools = append(p.Tools, fact{epoch(t.At), raw(map[string]any{"phase": t.Phase, "update": t.Update, "tool_reference": t.Reference,
+			p.Tools = append(p.Tools, fact{runstore.Epoch(t.At), raw(map[string]any{"phase": t.Phase, "update": t.Update, "tool_reference": t.Reference,
 				"kind": t.ToolKind, "status": t.Status, "content_count": t.ContentCount, "location_count": t.LocationCount})})
 		}
 	}
 	p.Truncated = p.Truncated || s.ToolsTruncated
 	if reason := e.outcome.stopReason; reason != "" {
-		if !slices.Contains(stopReasons, reason) {
-			reason = "other"
+		if !transport.KnownStop(reason) {
+			reason = "other" // the agent's own word stays out of the record
 		}
 		p.Stop = renew(p.Stop, at, map[string]any{"phase": transport.PhasePrompt, "reason": reason})
 	}

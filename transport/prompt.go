@@ -210,7 +210,7 @@ func (c *conn) endTurn(t *turn, k *call, stopped *Error, began time.Time) (Turn,
 	sum := t.sum
 	sum.Took = time.Since(began)
 	sum.StopReason, sum.Tokens = stop, used
-	sum.Known = slices.Contains(stopReasons, stop)
+	sum.Known = KnownStop(stop)
 	if t.wasAsked && sum.CancelSent && first(err, answer).isFault() {
 		// Whether the caller saw its own cancel first, or how the agent took it: an error, or its
 		// end, is then no fault of its own.
@@ -235,7 +235,9 @@ func (c *conn) endTurn(t *turn, k *call, stopped *Error, began time.Time) (Turn,
 	return sum, nil
 }
 
-// stopReasons are those of protocol version 1.
+// KnownStop says that a stop reason is one of protocol version 1.
+func KnownStop(reason string) bool { return slices.Contains(stopReasons, reason) }
+
 var stopReasons = []string{"end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"}
 
 // stopReason reads the answer of a prompt that may not have one yet. One that comes later is
