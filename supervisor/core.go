@@ -272,7 +272,7 @@ func judgeIn(w dispatch.World, v *runstore.View, found []tasks.Found) status.Dis
 func assignment(j dispatch.Judgement) status.Assignment {
 	retry := map[string]any{"reason": wordOr(j.Repeat.Hold, dispatch.Ready), "failures": j.Repeat.Failures, "max_retries": j.Binding.MaxStartupRetries}
 	if !j.Repeat.NextAt.IsZero() {
-		retry["next_at"] = epoch(j.Repeat.NextAt)
+		retry["next_at"] = runstore.Epoch(j.Repeat.NextAt)
 	}
 	if j.Repeat.RetryOf != "" {
 		retry["retry_of"] = j.Repeat.RetryOf
@@ -302,7 +302,7 @@ func timed(t time.Time) *float64 {
 	if t.IsZero() {
 		return nil
 	}
-	seconds := epoch(t)
+	seconds := runstore.Epoch(t)
 	return &seconds
 }
 

@@ -32,7 +32,7 @@ func taskKey(id tasks.ID) string { return "task/" + string(id) }
 // often that was.
 func (d *Daemon) putOff(id tasks.ID, h runstore.Hold) (until time.Time, tries int) {
 	until, tries = d.later.off(taskKey(id), d.o.Now())
-	at := epoch(until)
+	at := runstore.Epoch(until)
 	h.NextAt = &at
 	d.mu.Lock()
 	defer d.mu.Unlock()

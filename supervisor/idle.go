@@ -136,7 +136,7 @@ func (e *execution) idled(cause error) ending {
 	spoke, said := e.session.Stats().LastActivity, "it has said nothing in this turn"
 	last := map[string]any{"idle_seconds": limit, "last_activity_at": nil}
 	if !spoke.IsZero() {
-		last["last_activity_at"] = epoch(spoke)
+		last["last_activity_at"] = runstore.Epoch(spoke)
 		said = "its last word came at " + spoke.UTC().Format(time.RFC3339)
 	}
 	e.outcome.idle = last

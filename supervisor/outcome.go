@@ -19,7 +19,7 @@ func (e *execution) outcomeRecord(s transport.Stats) *runstore.Outcome {
 		o.StopReason = &c.stopReason
 	}
 	if !s.LastActivity.IsZero() {
-		at := epoch(s.LastActivity)
+		at := runstore.Epoch(s.LastActivity)
 		o.LastActivityAt = &at
 	}
 	if c.inputBudget != nil {

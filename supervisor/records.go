@@ -149,7 +149,7 @@ func (d *Daemon) recordSession(ctx context.Context, e *execution) error {
 		if err := tx.Transition(e.run.ID, runstore.NewID(), runstore.Running, "", map[string]any{"session_id": id}); err != nil {
 			return err
 		}
-		at := epoch(tx.Now())
+		at := runstore.Epoch(tx.Now())
 		protocol, err := e.observeProtocol(tx, tx.Run(e.run.ID), e.session.Stats(), ending{})
 		if err != nil {
 			return err
@@ -185,5 +185,3 @@ func optional(n transport.Negotiated) map[string]bool {
 	}
 	return n.Optional
 }
-
-func epoch(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }

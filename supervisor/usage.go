@@ -43,7 +43,7 @@ func (w *usageWatch) observe(u transport.Update, at time.Time) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.session = &usage.Sample[usage.Session]{At: epoch(at), Data: usage.SessionOf(*u.Usage)}
+	w.session = &usage.Sample[usage.Session]{At: runstore.Epoch(at), Data: usage.SessionOf(*u.Usage)}
 	report := usage.CostOf(u.Usage.Cost)
 	switch {
 	case w.opened:
@@ -111,7 +111,7 @@ func (w *usageWatch) finish(turn transport.Turn, at time.Time) {
 	if turn.StopReason == "" {
 		return
 	}
-	w.tokens = &usage.Sample[usage.Tokens]{At: epoch(at), Data: usage.TokensOf(turn.Tokens)}
+	w.tokens = &usage.Sample[usage.Tokens]{At: runstore.Epoch(at), Data: usage.TokensOf(turn.Tokens)}
 	w.account, w.finished = w.account.Finished(), true
 }
 

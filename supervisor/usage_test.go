@@ -102,7 +102,7 @@ func TestTheLatestReportsAreKept(t *testing.T) {
 		`{"reply":"p","result":{"stopReason":"end_turn","usage":{"inputTokens":100,"outputTokens":20,"totalTokens":120,"_meta":{"CANARY":1}},"_meta":{"CANARY":1}}}`
 	h := newHouse(t, plan{steps: offers + first, session: "resume-if-compatible"})
 	h.task("feature_dev", taskID)
-	began := epoch(time.Now())
+	began := runstore.Epoch(time.Now())
 	must(t, h.once())
 	r := last(h.read())
 	u := used(t, r)

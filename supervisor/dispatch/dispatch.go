@@ -98,7 +98,7 @@ func (j Judgement) Hold() (runstore.Hold, bool) {
 	}
 	h := runstore.Hold{Code: j.Reason, What: j.What}
 	if !j.NextAt.IsZero() {
-		at := epoch(j.NextAt)
+		at := runstore.Epoch(j.NextAt)
 		h.NextAt = &at
 	}
 	return h, true

@@ -194,8 +194,6 @@ func queueOf(path string) string {
 	return ""
 }
 
-func epoch(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }
-
 func moment(seconds float64) time.Time {
 	whole := int64(seconds)
 	return time.Unix(whole, int64((seconds-float64(whole))*1e9))

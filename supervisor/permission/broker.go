@@ -170,7 +170,7 @@ func (b *Broker) record(ctx context.Context, a Asked, id runstore.PermissionID, 
 	}
 	now := b.Now()
 	p := runstore.Permission{ID: id, RunID: a.Run.ID, OwnerID: b.Owner, SessionID: a.SessionID,
-		TaskRevision: a.Run.TaskRevision, Status: "pending", CreatedAt: epoch(now), ExpiresAt: epoch(now.Add(limit)),
+		TaskRevision: a.Run.TaskRevision, Status: "pending", CreatedAt: runstore.Epoch(now), ExpiresAt: runstore.Epoch(now.Add(limit)),
 		Tool: tool, Options: o.shown}
 	return b.Store.Update(ctx, func(tx *runstore.Tx) error {
 		if err := tx.AskPermission(p); err != nil {
@@ -305,5 +305,3 @@ func CloseRun(tx *runstore.Tx, run runstore.RunID, reason string) error {
 	}
 	return nil
 }
-
-func epoch(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }
