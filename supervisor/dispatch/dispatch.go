@@ -300,7 +300,7 @@ func accountLogin(_ World, v *runstore.View, _ []*runstore.Run, j *Judgement) bo
 	return hold(j, string(policy.AccountNeedsLogin), remedy, "%s", what)
 }
 
-func repeat(_ World, _ *runstore.View, history []*runstore.Run, j *Judgement) bool {
+func repeat(_ World, v *runstore.View, history []*runstore.Run, j *Judgement) bool {
 	r := j.Repeat
 	if r.Hold == policy.None {
 		return false
@@ -316,8 +316,13 @@ func repeat(_ World, _ *runstore.View, history []*runstore.Run, j *Judgement) bo
 	case policy.NoProgressLimit:
 		return hold(j, string(r.Hold), beforeRetry(last, j.Binding)+retry, "%d of %d turns ended without a decision that moves the task%s",
 			r.Turns, j.Binding.MaxNoProgressTurns, failureOf(last))
-	case policy.HumanInput:
-		return hold(j, string(r.Hold), "answer in the task, then "+retry, "run %s asked a question (see its result)", last.ID)
+	}
+	if what, ok := decided(r.Hold, last, v.ResultOfRun(last.ID)); ok {
+		remedy := retry
+		if r.Hold == policy.HumanInput {
+			remedy = "write the answer into the task's file, then " + retry
+		}
+		return hold(j, string(r.Hold), remedy, "%s", what)
 	}
 	return hold(j, string(r.Hold), beforeRetry(last, j.Binding)+retry, "run %s of this revision ended %s (%s)%s", last.ID, last.State, last.Reason, causeOf(last))
 }

@@ -133,3 +133,37 @@ func TestAWaitingRunSaysWhy(t *testing.T) {
 		}
 	}
 }
+
+// A task that its last decision holds says where that decision is to be read, and nothing of the
+// agent's text: holds are logged.
+func TestADecisionThatHoldsItsTaskSaysWhereItIsRead(t *testing.T) {
+	for _, c := range []struct{ decision, payload, end, reason, want, remedy string }{
+		{"needs_input", `{"question":"CANARY which port?"}`, "applied", "human_input_required", "asked you a question", "write the answer into the task's file, then greatminds run retry "},
+		{"no_change", `{"reason":"CANARY done"}`, "applied", "no_change_reported", "nothing is to be changed", "greatminds run retry "},
+		{"handoff", `{"to_queue":"feature_test"}`, "rejected", "result_rejected", "does not count", "greatminds run retry "},
+		{"handoff", `{"to_queue":"feature_test"}`, "abandoned", "revision_already_attempted", "was given up", "greatminds run retry "},
+	} {
+		l := newLab(t)
+		one := found("feature_dev", "0001-one")
+		run := l.claim(one, "dev")
+		l.to(run.ID, runstore.Starting, runstore.Running)
+		result := runstore.ResultID(string(run.ID) + "-result")
+		l.update(func(tx *runstore.Tx) error {
+			_, _, err := tx.Receive(run.ID, runstore.Envelope{ResultID: result, RunID: run.ID, TaskID: "0001-one",
+				TaskRevision: run.TaskRevision, SchemaSHA256: run.SchemaSHA256, Decision: c.decision, Payload: json.RawMessage(c.payload)})
+			return err
+		})
+		l.to(run.ID, runstore.Completed)
+		steps := map[string][]string{"applied": {"applying", "applied"}, "rejected": {"rejected"}, "abandoned": {"applying", "needs_recovery", "abandoned"}}
+		for _, s := range steps[c.end] {
+			l.update(func(tx *runstore.Tx) error {
+				return tx.SetResult(result, s, func(r *runstore.Result) { r.Details = &runstore.ResultDetails{Error: "CANARY"} })
+			})
+		}
+		j := l.judge(one, "dev")
+		if j.Reason != c.reason || !strings.Contains(j.What, c.want) || !strings.Contains(j.What, "`greatminds run show "+string(run.ID)+"`") ||
+			!strings.HasPrefix(j.Remedy, c.remedy+string(run.ID)) || strings.Contains(j.What+j.Remedy, "CANARY") {
+			t.Errorf("%s %s: got %s, %q, remedy %q", c.decision, c.end, j.Reason, j.What, j.Remedy)
+		}
+	}
+}

@@ -157,6 +157,23 @@ func TestRunTextSaysHowARunStands(t *testing.T) {
 	if !strings.Contains(text, "greatminds run retry r1") || strings.Contains(text, "ACTIVITY") {
 		t.Errorf("got\n%s", text)
 	}
+	// A decision is shown with its words: a question is to be answered, a problem to be mended.
+	for payload, details := range map[string]*runstore.ResultDetails{
+		`{"question":"which \u001b[1mport?"}`: {Decision: "needs_input", Question: new("which \x1b[1mport?")},
+		`{"reason":"which \u001b[1mport?"}`:   {Error: "no such \x1bblock\nand more"},
+	} {
+		data, err = json.Marshal(map[string]any{"run": run, "result": &runstore.Result{Status: "applied", Details: details,
+			Envelope: runstore.Envelope{Decision: "needs_input", Payload: json.RawMessage(payload)}}})
+		must(t, err)
+		text, err = status.RunText(data, noon)
+		must(t, err)
+		if !strings.Contains(text, "Decision  needs_input: applied\nSaid      which \\x1b[1mport?\n") {
+			t.Errorf("%s: got\n%s", payload, text)
+		}
+		if shown := strings.Contains(text, "Problem\n    | no such \\x1bblock\n    | and more\n"); shown != (details.Error != "") {
+			t.Errorf("%s: got\n%s", payload, text)
+		}
+	}
 	for _, bad := range []string{`{}`, `[`, `null`} {
 		if _, err := status.RunText(json.RawMessage(bad), noon); err == nil {
 			t.Errorf("%s is shown", bad)

@@ -72,11 +72,25 @@ func (s *shown) head(b *strings.Builder, now time.Time) {
 	}
 	fmt.Fprintf(b, "Workspace %s\n", safe(r.Workspace, maxWide))
 	if res := s.Result; res != nil {
-		fmt.Fprintf(b, "Decision  %s: %s\n", safe(res.Envelope.Decision, 80), safe(res.Status, 80))
+		s.decision(b, res)
 	}
 	if len(r.Usage) > 0 {
 		fmt.Fprintf(b, "Usage     %s\n", safe(string(r.Usage), 400))
 	}
+}
+
+// decision shows what the run decided and what became of it, with the agent's words for it: a question
+// is to be answered, and a decision that did not count to be made anew.
+func (s *shown) decision(b *strings.Builder, res *runstore.Result) {
+	var text sheet
+	fmt.Fprintf(&text, "Decision  %s: %s\n", safe(res.Envelope.Decision, 80), safe(res.Status, 80))
+	if said := dispatch.Said(res); said != "" {
+		text.block("Said", said)
+	}
+	if res.Details != nil && res.Details.Error != "" {
+		text.block("Problem", res.Details.Error)
+	}
+	b.WriteString(text.String())
 }
 
 func reasonOf(r *runstore.Run) string {
