@@ -2,6 +2,7 @@ package tasks_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -150,4 +151,26 @@ func checkEffect(t interface {
 		t.Fatalf("blocks were lost:\n%s", planned.After)
 	}
 	return planned, nil
+}
+
+func TestTheContextListsFieldsAndRoutes(t *testing.T) {
+	fields := tasks.DecisionFields()
+	if len(fields) != 4 || !slices.Equal(fields["handoff"], []string{"artifacts", "blocks", "command_evidence", "reason", "to_queue"}) {
+		t.Errorf("got %v", fields)
+	}
+	fields["handoff"][0] = "spoilt"
+	if tasks.DecisionFields()["handoff"][0] != "artifacts" {
+		t.Error("the list is shared with its callers")
+	}
+	generated := tasks.GeneratedFields()
+	if !slices.Equal(generated["implementation"], []string{"closed_by", "closed_at", "worktree_fingerprint"}) || !slices.Equal(generated["blocked"], []string{"blocked_by", "blocked_at"}) {
+		t.Errorf("got %v", generated)
+	}
+	moves := tasks.AllowedTransitions(testSchema, "feature_dev", "DEVELOPER")
+	if len(moves) != 2 || moves[0].To != "feature_test" || moves[1].To != "feature_blocked" || len(moves[1].Requires) == 0 {
+		t.Errorf("got %v, want the tester's queue and the blocked one", moves)
+	}
+	if got := tasks.AllowedTransitions(testSchema, "verified", "DEVELOPER"); got == nil || len(got) != 0 {
+		t.Errorf("got %v, want an empty list", got)
+	}
 }

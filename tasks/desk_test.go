@@ -168,3 +168,5 @@ func (l *desk) planned(kind, scope, assignee string) tasks.Ref {
 	}
 	return p.Ref
 }
+
+var bg = context.Background()
