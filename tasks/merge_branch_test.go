@@ -54,11 +54,8 @@ func TestBranchThatMovedIsNotMerged(t *testing.T) {
 				t.Errorf("contents %q", got)
 			}
 			m, err := l.merge()
-			if err == nil || m.Old != id {
-				t.Logf("merge on top: %v", err)
-			}
-			if err != nil {
-				t.Fatal(err)
+			if err != nil || m.Old != id {
+				t.Fatalf("the merge on top of %s: got one on %s, %v", id, m.Old, err)
 			}
 			l.wantMerged(m, l.root)
 		})
