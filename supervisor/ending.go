@@ -72,7 +72,7 @@ func (e *execution) launchFailed(err error) ending {
 		kind = "PermissionError"
 	}
 	return e.failed(configurationError, kind, refusal.New(refusal.CodeLaunch,
-		"mend agents."+e.agent.ID+".argv in coordination/execution.yaml, then greatminds run retry "+string(e.run.ID),
+		"mend agents."+e.agent.ID+".argv in coordination/execution.yaml, restart coordd, then greatminds run retry "+string(e.run.ID),
 		"%s cannot be started: %v", exec.Path, exec.Errno))
 }
 

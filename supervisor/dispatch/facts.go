@@ -162,7 +162,7 @@ func ownerRemedy(spec contract.QueueSpec, id tasks.ID) string {
 	if spec.Name == "feature_inbox" || spec.Name == "feature_plan" {
 		return fmt.Sprintf("plan it: greatminds plan %s", id)
 	}
-	return fmt.Sprintf("give a binding of role %s `scheduling: queue`, or move the task yourself", spec.Owner)
+	return fmt.Sprintf("give a binding of role %s `scheduling: queue` and restart coordd, or move the task yourself", spec.Owner)
 }
 
 var priorities = map[string]int{"high": 0, "normal": 1, "low": 2}

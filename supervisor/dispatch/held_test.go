@@ -66,13 +66,13 @@ func TestATaskBehindAHeldResultSaysWhatHelps(t *testing.T) {
 // What a session's budget holds back is led on by what the remedy names before the retry. E-556
 func TestABudgetsHoldNamesWhatLeadsOn(t *testing.T) {
 	for _, c := range []struct{ reason, session, want, lacks string }{
-		{"reported_usage_budget", "resume-if-compatible", "set `session: new` for binding dev, or revise max_reported_session_cost and reported_cost_currency, then greatminds run retry", ""},
+		{"reported_usage_budget", "resume-if-compatible", "set `session: new` for binding dev, or revise max_reported_session_cost and reported_cost_currency, restart coordd where you changed coordination/execution.yaml, then greatminds run retry", ""},
 		{"reported_usage_budget", "new", "a new session begins with greatminds run retry", "session: new"},
-		{"input_budget_exceeded", "resume-if-compatible", "max_session_input_bytes, then greatminds run retry", ""},
-		{"session_load_unavailable", "resume-if-compatible", "set `session: new` for binding dev, then greatminds run retry", ""},
+		{"input_budget_exceeded", "resume-if-compatible", "max_session_input_bytes, restart coordd where you changed coordination/execution.yaml, then greatminds run retry", ""},
+		{"session_load_unavailable", "resume-if-compatible", "set `session: new` for binding dev, restart coordd, then greatminds run retry", ""},
 		{"session_load_unavailable", "new", "greatminds run retry", "session"},
-		{"input_budget_exceeded", "new", "raise max_prompt_bytes or max_session_input_bytes of binding dev, then greatminds run retry", "session: new"},
-		{"configuration_error", "resume-if-compatible", "greatminds run retry", "session"},
+		{"input_budget_exceeded", "new", "raise max_prompt_bytes or max_session_input_bytes of binding dev and restart coordd, then greatminds run retry", "session: new"},
+		{"configuration_error", "resume-if-compatible", "mend what it names, restart coordd where that was in coordination/execution.yaml, then greatminds run retry", "session"},
 	} {
 		l := newLab(t)
 		one := found("feature_dev", "0001-one")

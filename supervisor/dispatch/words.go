@@ -12,25 +12,27 @@ import (
 )
 
 // beforeRetry is what has to be done before a retry leads on, ready to stand before the command: the
-// budgets of a session outlast every run. E-556, E-574.
+// budgets of a session outlast every run, and coordd reads its contract when it begins. E-556, E-574.
 func beforeRetry(r *runstore.Run, b contract.Binding) string {
 	var what string
 	switch {
 	case r.Reason == "reported_usage_budget" && b.Session == contract.SessionNew:
 		return "revise max_reported_session_cost and reported_cost_currency of binding " + b.ID +
-			", or remove both, where its sessions cost more or report no cost; a new session begins with "
+			", or remove both, and restart coordd, where its sessions cost more or report no cost; a new session begins with "
 	case r.Reason == "reported_usage_budget":
 		what = "or revise max_reported_session_cost and reported_cost_currency"
 	case r.Reason == "session_load_unavailable" && b.Session != contract.SessionNew:
-		return "set `session: new` for binding " + b.ID + ", then "
+		return "set `session: new` for binding " + b.ID + ", restart coordd, then "
 	case r.Reason == "input_budget_exceeded" && b.Session == contract.SessionNew:
-		return "shorten the task, or raise max_prompt_bytes or max_session_input_bytes of binding " + b.ID + ", then "
+		return "shorten the task, or raise max_prompt_bytes or max_session_input_bytes of binding " + b.ID + " and restart coordd, then "
 	case r.Reason == "input_budget_exceeded":
 		what = "shorten the task, or raise max_prompt_bytes or max_session_input_bytes"
+	case r.Reason == "configuration_error":
+		return "mend what it names, restart coordd where that was in coordination/execution.yaml, then "
 	default:
 		return ""
 	}
-	return "set `session: new` for binding " + b.ID + ", " + what + ", then "
+	return "set `session: new` for binding " + b.ID + ", " + what + ", restart coordd where you changed coordination/execution.yaml, then "
 }
 
 // failureOf says after a count of attempts how the newest of them failed, since that is what a retry

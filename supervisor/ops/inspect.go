@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"greatminds/contract"
 	"greatminds/internal/refusal"
 	"greatminds/runstore"
 	"greatminds/supervisor/activity"
@@ -24,8 +25,26 @@ func runStatus(ctx context.Context, r *request) (any, error) {
 	}
 	return status.Build(status.Input{
 		View: v, Tasks: found, Contract: r.Contract, Schema: r.Schema,
-		Dispatch: r.Dispatch(v, found), Alive: look,
+		Dispatch: r.Dispatch(v, found), Alive: look, Changed: r.contractChanged(),
 	})
+}
+
+// contractChanged compares the contract that this process goes by with its file, which somebody may
+// have edited since: nothing of that counts yet. What was read from the file just now is the file.
+func (r *request) contractChanged() *status.Changed {
+	if r.files != nil {
+		return nil
+	}
+	file, err := contract.Load(r.Project, "", r.Schema)
+	switch {
+	case err != nil:
+		return &status.Changed{What: "The contract has changed since coordd began, and cannot be used: " + err.Error(),
+			Remedy: "mend it, then restart coordd, which goes on with what it read at its start"}
+	case file.SHA256() != r.Contract.SHA256():
+		return &status.Changed{What: r.Project.ExecutionPath() + " has changed since coordd began: nothing of the change counts yet.",
+			Remedy: "restart coordd, which goes on with what it read at its start"}
+	}
+	return nil
 }
 
 // EventsArgs select a page of events.

@@ -25,8 +25,16 @@ type Input struct {
 	Contract *contract.Contract
 	Schema   *contract.Schema
 	Dispatch Dispatch
+	// Changed says that the contract's file is not the contract in force; nil where it is.
+	Changed *Changed
 	// Alive tells whether a recorded process lives, nil where that is not known.
 	Alive func(*runstore.Process) *bool
+}
+
+// Changed says that the contract's file is another one by now than the contract by which a daemon goes.
+type Changed struct {
+	What   string `json:"what"`
+	Remedy string `json:"remedy"`
 }
 
 // Agent is one row of `agent status`: a binding's active run, else its latest one, else idle.
@@ -101,6 +109,13 @@ func Build(in Input) (json.RawMessage, error) {
 			return nil, err
 		}
 		members = append(members, member{add.key, value})
+	}
+	if in.Changed != nil { // ours alone
+		value, err := compact(in.Changed)
+		if err != nil {
+			return nil, err
+		}
+		members = append(members, member{"contract_changed", value})
 	}
 	return join(members), nil
 }

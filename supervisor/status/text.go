@@ -21,6 +21,7 @@ type document struct {
 	Tasks       []Task                                         `json:"tasks"`
 	Recovery    []Recovery                                     `json:"recovery"`
 	TakenOver   json.RawMessage                                `json:"taken_over"`
+	Changed     *Changed                                       `json:"contract_changed"`
 }
 
 // Text renders the document of `run status` for a terminal: what needs a person first, then what
@@ -34,6 +35,9 @@ func Text(data json.RawMessage, now time.Time) (string, error) {
 	var b strings.Builder
 	if d.Paused {
 		b.WriteString("Dispatch is paused: nothing new is claimed. `greatminds run resume` goes on.\n\n")
+	}
+	if d.Changed != nil {
+		fmt.Fprintf(&b, "%s\n    %s\n\n", oneLine(d.Changed.What), oneLine(d.Changed.Remedy))
 	}
 	d.questions(&b, now)
 	d.recoveries(&b)
