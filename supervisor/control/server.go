@@ -70,7 +70,7 @@ type Server struct {
 }
 
 type (
-	peerKey     struct{}
+	connKey     struct{}
 	drainingKey struct{}
 )
 
@@ -83,8 +83,8 @@ func Draining(ctx context.Context) <-chan struct{} {
 
 // Start serves the socket from goroutines of its own until Close.
 func Start(l *Listener, o ServerOptions) *Server {
-	if o.PeerOf == nil {
-		o.PeerOf = execgate.PeerOf
+	if o.PeerOf != nil {
+		l.peerOf = o.PeerOf
 	}
 	s := &Server{o: o, listener: l, draining: make(chan struct{}), calls: make(chan struct{}, maxCalls),
 		agents: make(chan struct{}, maxAgentCalls)}
@@ -120,14 +120,12 @@ func (s *Server) Close(ctx context.Context) error {
 	return errors.Join(err, s.listener.Close())
 }
 
-// connected reads nothing yet: reading the peer walks /proc, which would hold up the next
-// caller. The first request of the connection does it, once.
+// connected lets the handlers find the connection of their request.
 func (s *Server) connected(ctx context.Context, c net.Conn) context.Context {
-	conn := c.(*countedConn)
-	return context.WithValue(ctx, peerKey{}, sync.OnceValues(func() (execgate.Peer, error) {
-		return s.o.PeerOf(conn.UnixConn)
-	}))
+	return context.WithValue(ctx, connKey{}, c)
 }
+
+func connOf(r *http.Request) *countedConn { return r.Context().Value(connKey{}).(*countedConn) }
 
 // counted keeps the count of connection goroutines, so that Close can wait for all of them, also
 // for one whose handler outlives its closed connection.
@@ -141,8 +139,7 @@ func (s *Server) counted(_ net.Conn, state http.ConnState) {
 }
 
 func (s *Server) peer(r *http.Request) (execgate.Peer, error) {
-	read := r.Context().Value(peerKey{}).(func() (execgate.Peer, error))
-	peer, err := read()
+	peer, err := connOf(r).peer()
 	if err != nil {
 		s.o.Log.Warn("caller not identified", "err", err)
 		// An unreadable caller is unknown, and the operations decide what the unknown may do.
@@ -156,6 +153,7 @@ func (s *Server) peer(r *http.Request) (execgate.Peer, error) {
 }
 
 func (s *Server) hello(w http.ResponseWriter, r *http.Request) {
+	connOf(r).work(false)
 	s.answer(w, http.StatusOK, Hello{Version: Version, Program: s.o.Program, PID: os.Getpid()})
 }
 
@@ -177,11 +175,6 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) perform(w http.ResponseWriter, r *http.Request) (any, error) {
-	leave, err := enter(s.calls)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 	select {
 	case <-s.draining:
 		return nil, refusal.New(refusal.CodeDaemonStopping, "try again in a moment", "the daemon is stopping")
@@ -198,10 +191,17 @@ func (s *Server) perform(w http.ResponseWriter, r *http.Request) (any, error) {
 		}
 		defer leave()
 	}
+	leave, err := enter(s.calls)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	c, err := readCall(w, r)
 	if err != nil {
 		return nil, err
 	}
+	connOf(r).work(true)
+	defer connOf(r).work(false)
 	return s.guarded(r.Context(), peer, c)
 }
 

@@ -13,11 +13,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"greatminds/internal/execgate"
 	"greatminds/internal/refusal"
 )
-
-// maxConns bounds the open connections of one server; further callers wait in the kernel's queue.
-const maxConns = 256
 
 // folder is the open private runtime folder. The socket is reached through it, as
 // /proc/self/fd/N/coordd.sock, because a socket address holds only 108 bytes and a project's path
@@ -57,9 +55,11 @@ type Listener struct {
 	socket *net.UnixListener
 	// dev and ino are those of the socket file that we made; another one is not ours to remove.
 	dev, ino uint64
-	open     chan struct{} // one token per open connection
+	places   *places
 	closing  sync.Once
 	done     chan struct{}
+	// peerOf reads who is at the other end of a connection; [Start] may set another one.
+	peerOf func(*net.UnixConn) (execgate.Peer, error)
 }
 
 // Listen binds the control socket in the runtime folder storeDir and makes it private (0600, in
@@ -91,7 +91,7 @@ func bind(dir *folder) (*Listener, error) {
 	}
 	// The listener's own unlink would go by a path that means nothing once the folder is closed.
 	socket.SetUnlinkOnClose(false)
-	l := &Listener{dir: dir, socket: socket, open: make(chan struct{}, maxConns), done: make(chan struct{})}
+	l := &Listener{dir: dir, socket: socket, places: newPlaces(), done: make(chan struct{}), peerOf: execgate.PeerOf}
 	var st unix.Stat_t
 	err = os.Chmod(dir.socket(), 0o600)
 	if err == nil {
@@ -166,16 +166,16 @@ func unescapeMount(s string) string { return mountEscapes.Replace(s) }
 // Accept waits for the next connection. It holds back while maxConns are open.
 func (l *Listener) Accept() (net.Conn, error) {
 	select {
-	case l.open <- struct{}{}:
+	case l.places.free <- struct{}{}:
 	case <-l.done:
 		return nil, net.ErrClosed
 	}
 	conn, err := l.socket.AcceptUnix()
 	if err != nil {
-		<-l.open
+		<-l.places.free
 		return nil, err
 	}
-	return &countedConn{UnixConn: conn, release: sync.OnceFunc(func() { <-l.open })}, nil
+	return l.places.enter(conn, l.peerOf), nil
 }
 
 // Addr is the socket's address.
@@ -202,19 +202,6 @@ func (l *Listener) remove() error {
 		return err
 	}
 	return unix.Unlinkat(int(l.dir.file.Fd()), SocketName, 0)
-}
-
-// countedConn gives its place among the open connections back when it is closed.
-type countedConn struct {
-	*net.UnixConn
-	release func()
-}
-
-// Close closes the connection and frees its place.
-func (c *countedConn) Close() error {
-	err := c.UnixConn.Close()
-	c.release()
-	return err
 }
 
 // dialSocket connects to the control socket of the runtime folder. The error is fs.ErrNotExist or
