@@ -60,12 +60,12 @@ var passing = []syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, sy
 func (e *execution) launchFailed(err error) ending {
 	var exec *execgate.ExecError
 	if !errors.As(err, &exec) {
-		return e.failed(transportFailure, "OSError", err)
+		return e.notStarted(err)
 	}
 	kind := "OSError"
 	switch {
 	case slices.Contains(passing, exec.Errno):
-		return e.failed(transportFailure, kind, err)
+		return e.notStarted(err)
 	case errors.Is(exec.Errno, fs.ErrNotExist):
 		kind = "FileNotFoundError"
 	case errors.Is(exec.Errno, fs.ErrPermission):

@@ -53,6 +53,8 @@ type execution struct {
 	agentEnds   [3]*os.File
 	child       *execgate.Child
 	gone        bool            // nothing of the child is left, which is proven
+	died        execgate.Ending // how it ended; zero until then
+	oomKills    uint64          // of the machine, when the child was started
 	cleanup     json.RawMessage // how it was ended, an [execgate.Cleanup]; nil where there was no child
 	session     *transport.Session
 	outcome     outcome

@@ -66,6 +66,7 @@ func (d *Daemon) tryFinish(ctx context.Context, e *execution, end *ending) (code
 	if err != nil {
 		return processUnknown, err
 	}
+	e.explain(*end)
 	return d.settleEnd(ctx, e, end)
 }
 
@@ -162,7 +163,7 @@ func (d *Daemon) endTree(ctx context.Context, e *execution) error {
 	if err != nil {
 		return fmt.Errorf("the run's processes are not ended: %w", err)
 	}
-	e.gone, e.cleanup = true, ended.Cleanup(d.ladder(e))
+	e.gone, e.died, e.cleanup = true, ended, ended.Cleanup(d.ladder(e))
 	if ended.Ended > 0 {
 		d.log.Info("processes ended with the run", "run_id", e.run.ID, "count", ended.Ended, "how", ended.How, "took", ended.Took)
 	}

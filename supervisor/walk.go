@@ -92,10 +92,11 @@ func (d *Daemon) launch(ctx context.Context, e *execution) (ending, bool) {
 	if err := e.pipes(); err != nil {
 		return e.failed(transportFailure, "OSError", err), false
 	}
+	e.oomKills = oomKills()
 	child, err := execgate.Start(ctx, execgate.Launch{Argv: e.agent.Argv, Env: e.environment, Dir: e.workspace,
 		Stdin: e.agentEnds[0], Stdout: e.agentEnds[1], Stderr: e.agentEnds[2], Mark: string(e.run.ID)})
 	if err != nil {
-		return e.failed(transportFailure, "OSError", err), false
+		return e.notStarted(err), false
 	}
 	e.child = child
 	if err := d.recordProcess(ctx, e); err != nil {
