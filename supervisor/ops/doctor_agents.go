@@ -3,6 +3,7 @@ package ops
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"greatminds/contract"
@@ -46,10 +47,16 @@ func (d *doctor) silent(c *contract.Contract, v *runstore.View) {
 	}
 }
 
-// hasAsked tells whether a run of the same manifest that is still in the hot state asked for a permission.
+// maxAsked bounds the finished runs that are looked through for a question.
+const maxAsked = 1000
+
+// hasAsked tells whether a run of the same manifest asked for a permission: one in the hot state, or one
+// of the newest finished ones, wherever they are. What of the history cannot be read is another finding's.
 func hasAsked(a contract.Agent, v *runstore.View) bool {
+	v = v.Apart()
+	finished, _, _ := v.History("", maxAsked)
 	sha := a.SHA256()
-	for _, r := range v.Runs() {
+	for _, r := range slices.Concat(v.Runs(), finished) {
 		if r.AgentSHA256 == sha && len(v.PermissionsOfRun(r.ID)) > 0 {
 			return true
 		}
