@@ -99,7 +99,7 @@ func (h *house) text(v *runstore.View, d status.Dispatch) string {
 	must(h.t, err)
 	doc, err := status.Build(status.Input{View: v, Contract: c, Schema: contract.EmbeddedSchema(), Dispatch: d, Alive: func(*runstore.Process) *bool { return nil }})
 	must(h.t, err)
-	text, err := status.Text(doc, h.now())
+	text, err := status.Text(doc, h.now(), status.FromDaemon)
 	must(h.t, err)
 	return text
 }

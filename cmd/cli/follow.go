@@ -9,6 +9,7 @@ import (
 	"greatminds/contract"
 	"greatminds/internal/refusal"
 	"greatminds/supervisor/ops"
+	"greatminds/supervisor/status"
 )
 
 // followEvents prints pages of events and goes on with new ones until the user's signal or until
@@ -22,7 +23,7 @@ func (a *app) followEvents(ctx context.Context, p contract.Project, args ops.Eve
 	changed, stop := a.watchFiles(p, interval)
 	defer stop()
 	for {
-		data, daemon, err := a.readFrom(ctx, p, "run.events", args, time.Duration(args.Wait)*time.Second)
+		data, from, err := a.readFrom(ctx, p, "run.events", args, time.Duration(args.Wait)*time.Second)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -38,7 +39,7 @@ func (a *app) followEvents(ctx context.Context, p contract.Project, args ops.Eve
 				return err
 			}
 			args.After, args.Wait = max(args.After, last), waitSlice.Seconds()
-			if last > 0 || daemon {
+			if last > 0 || from == status.FromDaemon {
 				continue
 			}
 		}

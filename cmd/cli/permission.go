@@ -53,7 +53,7 @@ func (a *app) listQuestions(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	answer, err := a.read(ctx, p, "run.permissions", struct{}{})
+	answer, from, err := a.readFrom(ctx, p, "run.permissions", struct{}{}, 0)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (a *app) listQuestions(ctx context.Context) error {
 		open = append(open, q.Request)
 		tasks[q.Request.ID] = q.TaskID
 	}
-	return a.saySafe(status.QuestionList(open, tasks, a.Now()))
+	return a.saySafe(status.QuestionList(open, tasks, a.Now(), from))
 }
 
 func (a *app) answerQuestion(ctx context.Context, id runstore.PermissionID, option string) error {
@@ -86,7 +86,7 @@ func (a *app) showQuestion(ctx context.Context, id runstore.PermissionID) error 
 	if err != nil {
 		return err
 	}
-	answer, daemon, err := a.readFrom(ctx, p, "run.permission", ops.PermissionArgs{Request: id}, 0)
+	answer, from, err := a.readFrom(ctx, p, "run.permission", ops.PermissionArgs{Request: id}, 0)
 	if err != nil {
 		return err
 	}
@@ -101,11 +101,11 @@ func (a *app) showQuestion(ctx context.Context, id runstore.PermissionID) error 
 	if err != nil {
 		return err
 	}
-	if err := a.saySafe(status.QuestionText(&question, run, a.Now())); err != nil {
+	if err := a.saySafe(status.QuestionText(&question, run, a.Now(), from)); err != nil {
 		return err
 	}
 	choices := status.Choices(&question)
-	if question.Status != "pending" || !daemon || !a.Input || len(choices) == 0 {
+	if question.Status != "pending" || from != status.FromDaemon || !a.Input || len(choices) == 0 {
 		return nil
 	}
 	return a.askForAnswer(ctx, &question, choices)

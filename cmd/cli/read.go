@@ -11,6 +11,7 @@ import (
 	"greatminds/internal/refusal"
 	"greatminds/supervisor/control"
 	"greatminds/supervisor/ops"
+	"greatminds/supervisor/status"
 )
 
 // answerTime is how long a read waits for a daemon before it turns to the files.
@@ -24,32 +25,34 @@ func (a *app) read(ctx context.Context, p contract.Project, op string, args any)
 	return answer, err
 }
 
-// readFrom is read, told also whether the daemon answered. waits is how long the operation may
-// wait in the daemon.
-func (a *app) readFrom(ctx context.Context, p contract.Project, op string, args any, waits time.Duration) (answer json.RawMessage, daemon bool, err error) {
+// readFrom is read, told also where it was read. waits is how long the operation may wait in the
+// daemon.
+func (a *app) readFrom(ctx context.Context, p contract.Project, op string, args any, waits time.Duration) (answer json.RawMessage, from status.Source, err error) {
 	c, err := a.newCall(p, op, args)
 	if err != nil {
-		return nil, false, err
+		return nil, from, err
 	}
 	answer, err = askDaemon(ctx, p, c, waits)
 	if err == nil {
-		return answer, true, nil
+		return answer, status.FromDaemon, nil
 	}
 	if !unanswered(err) {
-		return nil, true, err
+		return nil, status.FromDaemon, err
 	}
 	if ctx.Err() != nil {
-		return nil, false, ctx.Err()
+		return nil, from, ctx.Err()
 	}
+	from = status.NoDaemon
 	if !errors.Is(err, control.ErrNoDaemon) {
+		from = status.BesideDaemon
 		a.note(fmt.Sprintf("note: the daemon of %s does not answer; this is read from its files", p.Root))
 	}
 	value, err := ops.Files{Project: p, Getenv: a.Getenv, Now: a.Now, Dispatch: judge(a.World, p)}.Serve(ctx, c)
 	if err != nil {
-		return nil, false, err
+		return nil, from, err
 	}
 	answer, err = raw(value)
-	return answer, false, err
+	return answer, from, err
 }
 
 func askDaemon(ctx context.Context, p contract.Project, c control.Call, waits time.Duration) (json.RawMessage, error) {

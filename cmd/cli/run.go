@@ -35,19 +35,16 @@ func (a *app) runStatus() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			document, daemon, err := a.readFrom(cmd.Context(), p, "run.status", struct{}{}, 0)
+			document, from, err := a.readFrom(cmd.Context(), p, "run.status", struct{}{}, 0)
 			if err != nil {
 				return err
 			}
 			if a.json || !a.Terminal {
 				return a.print(document)
 			}
-			text, err := status.Text(document, a.Now())
+			text, err := status.Text(document, a.Now(), from)
 			if err != nil {
 				return err
-			}
-			if !daemon {
-				text = "No daemon serves this project: nothing is claimed. `greatminds coordd` starts one.\n\n" + text
 			}
 			return a.saySafe(text)
 		},
@@ -172,14 +169,14 @@ func (a *app) runShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			answer, err := a.read(cmd.Context(), p, "run.show", ops.RunArgs{Run: runstore.RunID(args[0])})
+			answer, from, err := a.readFrom(cmd.Context(), p, "run.show", ops.RunArgs{Run: runstore.RunID(args[0])}, 0)
 			if err != nil {
 				return err
 			}
 			if a.asJSON() || !a.Terminal {
 				return a.print(answer)
 			}
-			text, err := status.RunText(answer, a.Now())
+			text, err := status.RunText(answer, a.Now(), from)
 			if err != nil {
 				return err
 			}

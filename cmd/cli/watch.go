@@ -57,7 +57,7 @@ func (a *app) watch(ctx context.Context, p contract.Project, id runstore.RunID) 
 		case <-ctx.Done():
 			return nil
 		}
-		data, daemon, err := a.readFrom(ctx, p, "run.watch", args, time.Duration(args.Wait)*time.Second)
+		data, from, err := a.readFrom(ctx, p, "run.watch", args, time.Duration(args.Wait)*time.Second)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -74,7 +74,7 @@ func (a *app) watch(ctx context.Context, p contract.Project, id runstore.RunID) 
 		switch {
 		case news.Ended:
 			return tell.end(&news)
-		case !daemon:
+		case from != status.FromDaemon:
 			a.note(fmt.Sprintf("note: no daemon serves %s; this is what is stored", p.Root))
 			return tell.rest()
 		}
@@ -120,7 +120,7 @@ func (t *lineTeller) news(w *ops.Watched) error {
 		if !t.asked[q.ID] {
 			t.asked[q.ID] = true
 			out = append(out, "")
-			for _, l := range status.AskLines(q, string(w.Run.TaskID), t.Now()) {
+			for _, l := range status.AskLines(q, string(w.Run.TaskID), t.Now(), status.FromDaemon) {
 				out = append(out, "? "+l)
 			}
 			out = append(out, "")

@@ -64,7 +64,7 @@ func Choices(p *runstore.Permission) []runstore.Option {
 // QuestionText shows one question to a person: who asks, what for, how long there is for an answer, and
 // the options. All of it is escaped; every line that holds an agent's text begins with a mark of ours.
 // run is whose question it is, nil where that is not known.
-func QuestionText(p *runstore.Permission, run *runstore.Run, now time.Time) string {
+func QuestionText(p *runstore.Permission, run *runstore.Run, now time.Time, from Source) string {
 	d := describe(p.Tool)
 	var b sheet
 	fmt.Fprintf(&b, "Question %s: %s", p.ID, p.Status)
@@ -74,10 +74,19 @@ func QuestionText(p *runstore.Permission, run *runstore.Run, now time.Time) stri
 	if p.Reason != "" {
 		fmt.Fprintf(&b, " (%s)", safe(p.Reason, 80))
 	}
-	if p.Status == "pending" {
+	switch {
+	case p.Status != "pending":
+	case from == NoDaemon:
+		b.WriteString(" when the daemon ended")
+	default:
 		fmt.Fprintf(&b, ", %s left", left(p.ExpiresAt, now))
 	}
 	b.WriteString("\n")
+	if p.Status == "pending" && from != FromDaemon {
+		for _, l := range from.answerLines(p)[1:] {
+			b.WriteString(l + "\n")
+		}
+	}
 	if run != nil {
 		fmt.Fprintf(&b, "Task      %s (run %s, %s as %s)\nAgent     %s, working in %s\n", run.TaskID, run.ID, run.BindingID, run.Role, run.AgentID, safe(run.Workspace, maxWide))
 	} else {
@@ -199,13 +208,13 @@ func split(s string) []string {
 }
 
 // QuestionList shows the open questions with the commands that lead on.
-func QuestionList(open []*runstore.Permission, tasks map[runstore.PermissionID]runstore.TaskID, now time.Time) string {
+func QuestionList(open []*runstore.Permission, tasks map[runstore.PermissionID]runstore.TaskID, now time.Time, from Source) string {
 	if len(open) == 0 {
 		return "no open questions"
 	}
 	var out []string
 	for _, p := range open {
-		out = append(out, AskLines(p, string(tasks[p.ID]), now)...)
+		out = append(out, AskLines(p, string(tasks[p.ID]), now, from)...)
 	}
 	return strings.Join(out, "\n")
 }

@@ -26,7 +26,7 @@ func TestAQuestionCannotForgeItsSurroundings(t *testing.T) {
 		`{"type":"content","content":{"type":"text","text":"` + evil + `"}}],"rawInput":{"` + evil + `":"` + evil + `","command":["` + evil + `"],"n":{"m":"` + evil + `"}}}`
 	var words []string
 	must(t, json.Unmarshal([]byte(`["`+evil+`"]`), &words))
-	text := status.QuestionText(ask(tool, runstore.Option{OptionID: "real", Name: words[0], Kind: "reject_once"}, runstore.Option{OptionID: "z", Name: words[0], Kind: words[0]}), nil, noon)
+	text := status.QuestionText(ask(tool, runstore.Option{OptionID: "real", Name: words[0], Kind: "reject_once"}, runstore.Option{OptionID: "z", Name: words[0], Kind: words[0]}), nil, noon, status.FromDaemon)
 	numbered := 0
 	for _, l := range strings.Split(text, "\n") {
 		if strings.ContainsAny(l, "\x1b\r\u202e\u2028") {
@@ -50,7 +50,7 @@ func TestAQuestionIsShownInABoundedText(t *testing.T) {
 		diffs = append(diffs, fmt.Sprintf(`{"type":"diff","path":"%d","newText":"%s"}`, i, strings.Repeat(`line\n`, 100)))
 	}
 	tool := `{"title":"` + strings.Repeat("t", 100_000) + `","locations":[` + strings.Join(paths, ",") + `],"rawInput":{` + strings.Join(fields, ",") + `},"content":[` + strings.Join(diffs, ",") + `]}`
-	text := status.QuestionText(ask(tool), nil, noon)
+	text := status.QuestionText(ask(tool), nil, noon, status.FromDaemon)
 	if len(text) > 16<<10 {
 		t.Errorf("%d bytes", len(text))
 	}
@@ -81,7 +81,7 @@ func TestAQuestionHidesNothingUnsaid(t *testing.T) {
 		"both":                    {`{"rawInput":{"command":"a\n` + strings.Repeat("x", 160*30) + `\nb\nc"}}`, "and 7 more rows of this line\n    and 2 more lines", false},
 		"one change too many":     {`{"content":[` + strings.TrimSuffix(strings.Repeat(`{"type":"diff","path":"a","newText":"b"},`, 9), ",") + `]}`, "Content   and 1 more", false},
 	} {
-		text := status.QuestionText(ask(c.tool, runstore.Option{OptionID: "o", Kind: "allow_once"}), nil, noon)
+		text := status.QuestionText(ask(c.tool, runstore.Option{OptionID: "o", Kind: "allow_once"}), nil, noon, status.FromDaemon)
 		if !strings.Contains(text, c.shown) {
 			t.Errorf("%s: %q is missing in\n%s", name, c.shown, text)
 		}
@@ -93,14 +93,14 @@ func TestAQuestionHidesNothingUnsaid(t *testing.T) {
 
 func TestAQuestionOfAnyShapeIsShown(t *testing.T) {
 	for _, tool := range []string{``, `{}`, `[]`, `null`, `"x"`, `{"title":7,"kind":[],"locations":{},"content":"x","rawInput":3}`, `{"locations":[3],"content":[null],"rawInput":null}`} {
-		text := status.QuestionText(ask(tool, runstore.Option{OptionID: "o", Kind: "allow_once"}), &runstore.Run{TaskID: "0001-a", AgentID: "a"}, noon)
+		text := status.QuestionText(ask(tool, runstore.Option{OptionID: "o", Kind: "allow_once"}), &runstore.Run{TaskID: "0001-a", AgentID: "a"}, noon, status.FromDaemon)
 		if !strings.Contains(text, "  1  allow_once   without a name [o]") || !strings.Contains(text, "1m30s left") || !strings.Contains(text, "0001-a") {
 			t.Errorf("%s:\n%s", tool, text)
 		}
 	}
 	closed := ask(`{}`)
 	closed.Status, closed.Reason = "cancelled", "run_closed"
-	if text := status.QuestionText(closed, nil, noon); !strings.Contains(text, "cancelled (run_closed)") || strings.Contains(text, "left") {
+	if text := status.QuestionText(closed, nil, noon, status.FromDaemon); !strings.Contains(text, "cancelled (run_closed)") || strings.Contains(text, "left") {
 		t.Errorf("got %s", text)
 	}
 }
@@ -141,7 +141,7 @@ func TestRunTextSaysHowARunStands(t *testing.T) {
 		"activity": activity.Document{Version: 1, Dropped: 2, Items: []activity.Item{{Kind: activity.Message, Text: "hello"}}}}
 	data, err := json.Marshal(doc)
 	must(t, err)
-	text, err := status.RunText(data, noon.Add(time.Minute))
+	text, err := status.RunText(data, noon.Add(time.Minute), status.FromDaemon)
 	must(t, err)
 	for _, want := range []string{"State     failed (transport_failure)", `Why       OSError it \x1b[1mbroke`, "Stop      end_turn", "Claimed   2027-01-15 08:00:00 UTC, 1m0s ago", "after 10s",
 		"     0.100  workspace_ready\n     0.500  session_ready", "0001-a asks: open (edit), 30s left", "unit                 failed, exit 1  c1", "(2 older items are not shown)", "    hello"} {
@@ -152,7 +152,7 @@ func TestRunTextSaysHowARunStands(t *testing.T) {
 	run.State, run.Reason, run.Process = runstore.WaitingInput, "permission_required", nil
 	data, err = json.Marshal(map[string]any{"run": run})
 	must(t, err)
-	text, err = status.RunText(data, noon)
+	text, err = status.RunText(data, noon, status.FromDaemon)
 	must(t, err)
 	if !strings.Contains(text, "greatminds run retry r1") || strings.Contains(text, "ACTIVITY") {
 		t.Errorf("got\n%s", text)
@@ -165,7 +165,7 @@ func TestRunTextSaysHowARunStands(t *testing.T) {
 		data, err = json.Marshal(map[string]any{"run": run, "result": &runstore.Result{Status: "applied", Details: details,
 			Envelope: runstore.Envelope{Decision: "needs_input", Payload: json.RawMessage(payload)}}})
 		must(t, err)
-		text, err = status.RunText(data, noon)
+		text, err = status.RunText(data, noon, status.FromDaemon)
 		must(t, err)
 		if !strings.Contains(text, "Decision  needs_input: applied\nSaid      which \\x1b[1mport?\n") {
 			t.Errorf("%s: got\n%s", payload, text)
@@ -175,7 +175,7 @@ func TestRunTextSaysHowARunStands(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{`{}`, `[`, `null`} {
-		if _, err := status.RunText(json.RawMessage(bad), noon); err == nil {
+		if _, err := status.RunText(json.RawMessage(bad), noon, status.FromDaemon); err == nil {
 			t.Errorf("%s is shown", bad)
 		}
 	}

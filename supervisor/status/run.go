@@ -27,7 +27,7 @@ type shown struct {
 
 // RunText shows one run to a person: how it stands and why, its times, what it used, asked, ran and
 // decided, and what its agent did last. All of it is escaped.
-func RunText(data json.RawMessage, now time.Time) (string, error) {
+func RunText(data json.RawMessage, now time.Time, from Source) (string, error) {
 	var s shown
 	if err := json.Unmarshal(data, &s); err != nil {
 		return "", fmt.Errorf("the run's document: %w", err)
@@ -36,15 +36,15 @@ func RunText(data json.RawMessage, now time.Time) (string, error) {
 		return "", fmt.Errorf("the run's document has no run")
 	}
 	var b strings.Builder
-	s.head(&b, now)
+	s.head(&b, now, from)
 	s.times(&b)
-	s.asked(&b, now)
+	s.asked(&b, now, from)
 	s.ran(&b)
 	s.did(&b)
 	return strings.TrimRight(b.String(), "\n"), nil
 }
 
-func (s *shown) head(b *strings.Builder, now time.Time) {
+func (s *shown) head(b *strings.Builder, now time.Time, from Source) {
 	r := s.Run
 	fmt.Fprintf(b, "Run       %s\nTask      %s (%s)\nBinding   %s as %s, agent %s, account %s\n", r.ID, r.TaskID, safe(r.TaskPath, maxWide), r.BindingID, r.Role, r.AgentID, safe(r.Account, 80))
 	fmt.Fprintf(b, "State     %s%s\n", r.State, reasonOf(r))
@@ -60,7 +60,11 @@ func (s *shown) head(b *strings.Builder, now time.Time) {
 			fmt.Fprintf(b, "Stop      %s\n", safe(*o.StopReason, 80))
 		}
 	}
-	for _, c := range nextCommands(r) {
+	next := nextCommands(r)
+	if from.lost(r) {
+		next = []string{lostWords}
+	}
+	for _, c := range next {
 		fmt.Fprintf(b, "          %s\n", c)
 	}
 	fmt.Fprintf(b, "Claimed   %s, %s ago\n", clock(r.CreatedAt), since(r.CreatedAt, now))
@@ -135,14 +139,14 @@ func (s *shown) times(b *strings.Builder) {
 	}
 }
 
-func (s *shown) asked(b *strings.Builder, now time.Time) {
+func (s *shown) asked(b *strings.Builder, now time.Time, from Source) {
 	if len(s.Permissions) == 0 {
 		return
 	}
 	b.WriteString("\nQUESTIONS\n")
 	for _, p := range s.Permissions {
 		if p.Status == "pending" {
-			for _, l := range AskLines(p, string(s.Run.TaskID), now) {
+			for _, l := range AskLines(p, string(s.Run.TaskID), now, from) {
 				b.WriteString("  " + l + "\n")
 			}
 			continue

@@ -231,7 +231,7 @@ func TestTextSaysWhatHelps(t *testing.T) {
 	for _, queue := range []contract.Queue{"feature_dev", "verified"} {
 		found = append(found, tasks.Found{Ref: tasks.Ref{ID: "0004-twice", Queue: queue}, Problem: twice})
 	}
-	text, err := status.Text(build(t, s, c, d, found), now.Add(5*time.Second))
+	text, err := status.Text(build(t, s, c, d, found), now.Add(5*time.Second), status.FromDaemon)
 	must(t, err)
 	if n := strings.Count(text, twice.Error()); n != 1 {
 		t.Errorf("a file that cannot be read is told %d times:\n%s", n, text)
@@ -252,7 +252,7 @@ func TestTextSaysWhatHelps(t *testing.T) {
 	if strings.Contains(text, "--option aa") {
 		t.Errorf("a lasting option is offered:\n%s", text)
 	}
-	if _, err := status.Text([]byte(`[]`), now); err == nil {
+	if _, err := status.Text([]byte(`[]`), now, status.FromDaemon); err == nil {
 		t.Error("a document of another shape was shown")
 	}
 }
@@ -263,7 +263,7 @@ func TestTextSaysWhatAStoreWasTakenOverFrom(t *testing.T) {
 		`{}`:                    false,
 		`{"taken_over":"mine"}`: false,
 	} {
-		text, err := status.Text(json.RawMessage(document), time.Unix(1_800_000_100, 0))
+		text, err := status.Text(json.RawMessage(document), time.Unix(1_800_000_100, 0), status.FromDaemon)
 		if err != nil {
 			t.Fatal(err)
 		}

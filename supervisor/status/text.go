@@ -27,44 +27,51 @@ type document struct {
 // Text renders the document of `run status` for a terminal: what needs a person first, then what
 // runs, what is held and why, and where every task stands. Text that agents wrote is in it; the
 // caller escapes it.
-func Text(data json.RawMessage, now time.Time) (string, error) {
+func Text(data json.RawMessage, now time.Time, from Source) (string, error) {
 	var d document
 	if err := json.Unmarshal(data, &d); err != nil {
 		return "", fmt.Errorf("the status document: %w", err)
 	}
 	var b strings.Builder
+	if from == NoDaemon {
+		b.WriteString("No daemon serves this project: nothing is claimed. `greatminds coordd` starts one.\n\n")
+	}
 	if d.Paused {
 		b.WriteString("Dispatch is paused: nothing new is claimed. `greatminds run resume` goes on.\n\n")
 	}
 	if d.Changed != nil {
 		fmt.Fprintf(&b, "%s\n    %s\n\n", oneLine(d.Changed.What), oneLine(d.Changed.Remedy))
 	}
-	d.questions(&b, now)
+	d.questions(&b, now, from)
 	d.recoveries(&b)
-	d.running(&b, now)
+	d.running(&b, now, from)
 	d.held(&b, now)
 	d.queues(&b)
-	var from runstore.TakenOver
-	if json.Unmarshal(d.TakenOver, &from) == nil && from.File != "" {
+	var earlier runstore.TakenOver
+	if json.Unmarshal(d.TakenOver, &earlier) == nil && earlier.File != "" {
 		fmt.Fprintf(&b, "\nTaken over from the original at %s; its state.json is kept as %s.\n",
-			time.UnixMilli(int64(from.At*1000)).UTC().Format(time.RFC3339), oneLine(from.File))
+			time.UnixMilli(int64(earlier.At*1000)).UTC().Format(time.RFC3339), oneLine(earlier.File))
 	}
 	return strings.TrimRight(b.String(), "\n"), nil
 }
 
-// questions lists the permission requests that an operator can answer now.
-func (d *document) questions(b *strings.Builder, now time.Time) {
+// questions lists the permission requests that are open.
+func (d *document) questions(b *strings.Builder, now time.Time, from Source) {
 	open := sorted(d.Permissions, func(p *runstore.Permission) (bool, float64) { return p.Status == "pending", p.CreatedAt })
 	if len(open) == 0 {
 		return
 	}
-	b.WriteString("WAITING FOR YOUR ANSWER\n")
+	title := "WAITING FOR YOUR ANSWER"
+	if from != FromDaemon {
+		title = "QUESTIONS THAT NOBODY TAKES AN ANSWER TO NOW"
+	}
+	b.WriteString(title + "\n")
 	for _, p := range open {
 		task := "run " + string(p.RunID)
 		if run := d.Runs[p.RunID]; run != nil {
 			task = string(run.TaskID)
 		}
-		for _, l := range AskLines(p, task, now) {
+		for _, l := range AskLines(p, task, now, from) {
 			b.WriteString("  " + l + "\n")
 		}
 	}
@@ -87,7 +94,7 @@ func (d *document) recoveries(b *strings.Builder) {
 }
 
 // running lists the runs that have not ended.
-func (d *document) running(b *strings.Builder, now time.Time) {
+func (d *document) running(b *strings.Builder, now time.Time, from Source) {
 	active := sorted(d.Runs, func(r *runstore.Run) (bool, float64) { return !r.State.Terminal(), r.CreatedAt })
 	b.WriteString("RUNS\n")
 	if len(active) == 0 {
@@ -101,6 +108,9 @@ func (d *document) running(b *strings.Builder, now time.Time) {
 		fmt.Fprintf(b, "  %-28s %-12s %-14s %8s  run %s%s\n", r.TaskID, r.BindingID, r.State, since(r.CreatedAt, now), r.ID, reason)
 		if used := usage.Text(r.Usage); used != "" {
 			b.WriteString("    " + used + "\n")
+		}
+		if from.lost(r) {
+			b.WriteString("    " + lostWords + "\n")
 		}
 		if r.State == runstore.WaitingAuth || r.State == runstore.WaitingInput && r.Process == nil {
 			if what := causeOf(r); what != "" {

@@ -113,18 +113,14 @@ func word(s, none string) string {
 func safe(s string, n int) string { return cut(termsafe.Line(oneLine(s)), n) }
 
 // AskLines are the lines of an open question: what is asked, and the commands that show and answer it.
-func AskLines(p *runstore.Permission, task string, now time.Time) []string {
+// Where nobody can answer it now they say so, and what becomes of it.
+func AskLines(p *runstore.Permission, task string, now time.Time, from Source) []string {
 	tool := describe(p.Tool)
-	out := []string{
-		fmt.Sprintf("%s asks: %s (%s), %s left", task, safe(tool.Title, maxTitle), safe(tool.Kind, 40), left(p.ExpiresAt, now)),
-		"  greatminds run permission " + string(p.ID),
+	what := safe(tool.Title, maxTitle) + " (" + safe(tool.Kind, 40) + ")"
+	if from == NoDaemon {
+		return append([]string{task + " asked: " + what}, from.answerLines(p)...)
 	}
-	for _, o := range p.Options {
-		if once(o) {
-			out = append(out, fmt.Sprintf("  %s    # %s, %s", AnswerCommand(p.ID, o.OptionID), o.Kind, safe(o.Name, 60)))
-		}
-	}
-	return out
+	return append([]string{fmt.Sprintf("%s asks: %s, %s left", task, what, left(p.ExpiresAt, now))}, from.answerLines(p)...)
 }
 
 // once tells whether an option may be chosen: it holds for this question alone.
