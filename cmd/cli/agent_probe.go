@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -47,7 +48,7 @@ func (a *app) agentProbe() *cobra.Command {
 					return err
 				}
 			}
-			if request.Agent, err = a.manifest(argv[0]); err != nil {
+			if request.Agent, err = a.manifest(cmd.Context(), argv[0]); err != nil {
 				return err
 			}
 			report, err := probe.Run(cmd.Context(), request)
@@ -69,24 +70,20 @@ func (a *app) agentProbe() *cobra.Command {
 	f.StringVar(&request.Prompt, "prompt", "", "make a session, and send this `text` as one prompt")
 	f.StringVar(&cwd, "cwd", "", "`folder` that the agent works in (default: a fresh temporary one)")
 	f.Float64Var(&wait, "timeout", probe.DefaultTimeout.Seconds(), "most `seconds` for the whole conversation")
-	return exits(a.takesProject(cmd), "  0 done, 1 no project or no such agent, or the agent failed, 2 wrong usage, an invalid contract, or\n  the agent lacks what the manifest asks for, 3 called from inside a run.")
-}
-
-// notAssigned refuses what an assigned agent may not do, to a caller that carries a run's credential.
-func (a *app) notAssigned(doing string) error {
-	if a.Getenv("GREATMINDS_RUN_ID") != "" || a.Getenv("GREATMINDS_RUN_TOKEN") != "" {
-		return refusal.New(refusal.CodeOperatorOnly, "leave it to the operator", "an assigned agent may not %s", doing)
-	}
-	return nil
+	return exits(a.takesProject(cmd), "  0 done, 1 no project or no such agent, or the agent failed, 2 wrong usage, an invalid contract, or\n  the agent lacks what the manifest asks for, 3 called from inside a run, 4 the\n  daemon does not answer.")
 }
 
 // manifest is an agent of the project's contract. A run may not start agents.
-func (a *app) manifest(id string) (contract.Agent, error) {
-	if err := a.notAssigned("start agents"); err != nil {
+func (a *app) manifest(ctx context.Context, id string) (contract.Agent, error) {
+	const doing = "start agents"
+	if err := a.notAssigned(doing); err != nil {
 		return contract.Agent{}, err
 	}
 	p, err := a.project()
 	if err != nil {
+		return contract.Agent{}, err
+	}
+	if err := a.operatorOnly(ctx, p, doing); err != nil {
 		return contract.Agent{}, err
 	}
 	schema, err := contract.LoadSchema(a.Getenv)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -36,7 +37,7 @@ func (a *app) setup() *cobra.Command {
 				if request.ExecutionConfig != "" {
 					return usage(cmd, "give --agent or --execution-config, not both: a contract is installed as it is")
 				}
-				if err := a.notAssigned("add agents"); err != nil {
+				if err := a.mayAddAgents(cmd.Context(), request.ProjectDir); err != nil {
 					return err
 				}
 				report, err := setup.RunWithAgents(cmd.Context(), request, agents, setup.Look{Getenv: a.Getenv})
@@ -55,7 +56,18 @@ func (a *app) setup() *cobra.Command {
 	cmd.Flags().StringVar(&config, "execution-config", "", "contract `file` to install (default: an empty contract)")
 	cmd.Flags().StringArrayVar(&agents, "agent", nil, "`name` of an agent to add, as `greatminds agent presets` lists them (repeatable)")
 	cmd.Flags().StringVar(&a.projectDir, "project-dir", "", "`folder` to prepare (default: the working folder)")
-	return exits(cmd, "  0 done, 1 git is missing, too old, or finds no repository, or an agent is not installed,\n  2 the contract is not valid, another one is installed, or it has the agent, 3 --agent from inside\n  a run, 4 storage conflict.")
+	return exits(cmd, "  0 done, 1 git is missing, too old, or finds no repository, or an agent is not installed,\n  2 the contract is not valid, another one is installed, or it has the agent, 3 --agent from inside\n  a run, 4 storage conflict, or the daemon does not answer.")
+}
+
+// mayAddAgents refuses an assigned agent that adds others to its project. A folder that is none has no
+// daemon to ask.
+func (a *app) mayAddAgents(ctx context.Context, dir string) error {
+	const doing = "add agents"
+	p, err := contract.ProjectAt(dir)
+	if err != nil {
+		return a.notAssigned(doing)
+	}
+	return a.operatorOnly(ctx, p, doing)
 }
 
 func (a *app) projectPresets() *cobra.Command {
@@ -87,6 +99,11 @@ func (a *app) projectPreset() *cobra.Command {
 			if request.Project, err = a.project(); err != nil {
 				return err
 			}
+			if request.Apply {
+				if err := a.operatorOnly(cmd.Context(), request.Project, "bind agents to roles"); err != nil {
+					return err
+				}
+			}
 			if request.Schema, err = contract.LoadSchema(a.Getenv); err != nil {
 				return err
 			}
@@ -100,5 +117,5 @@ func (a *app) projectPreset() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&request.Agent, "agent", "", "`id` of the agent manifest that takes the roles (required)")
 	cmd.Flags().BoolVar(&request.Apply, "apply", false, "write it")
-	return exits(a.takesProject(cmd), "  0 done, 1 no project, 2 no such agent, other bindings stand in the way, not set up, or wrong\n  usage, 4 storage conflict.")
+	return exits(a.takesProject(cmd), "  0 done, 1 no project, 2 no such agent, other bindings stand in the way, not set up, or wrong\n  usage, 3 --apply from inside a run, 4 storage conflict, or the daemon does not answer.")
 }

@@ -25,7 +25,7 @@ func arguments(r run) map[string]any {
 		"run.permission":      ops.PermissionArgs{Request: "none"}, "run.permission-answer": ops.AnswerArgs{Request: "none", Option: "o"},
 		"task.new": ops.NewTaskArgs{Stream: "product", Title: "x"}, "task.mv": ops.MoveArgs{ID: "1", To: "feature_test"},
 		"task.append-block": ops.BlockArgs{ID: "1", Kind: "plan"}, "task.withdraw": ops.WithdrawArgs{ID: "1", Reason: "r"},
-		"task.plan": ops.PlanArgs{ID: "1"},
+		"task.plan": ops.PlanArgs{ID: "1"}, "operator.check": nil,
 	}
 }
 
@@ -34,7 +34,7 @@ func arguments(r run) map[string]any {
 func TestEveryOperationChecksItsCaller(t *testing.T) {
 	operators := map[string]bool{"run.pause": true, "run.resume": true, "run.cancel": true, "run.retry": true, "run.repair": true,
 		"run.command-resolve": true, "run.account-resume": true, "run.permission-answer": true, "task.mv": true, "task.append-block": true,
-		"task.withdraw": true, "task.plan": true}
+		"task.withdraw": true, "task.plan": true, "operator.check": true}
 	runs := map[string]bool{"run.contract": true, "run.submit": true, "run.command": true}
 	either := map[string]bool{"run.command-status": true, "task.new": true}
 	w := newWorld(t)

@@ -93,6 +93,7 @@ func init() {
 	add("task.append-block", Operator, true, taskAppendBlock)
 	add("task.withdraw", Operator, true, taskWithdraw)
 	add("task.plan", Operator, true, taskPlan)
+	add("operator.check", Operator, false, operatorCheck)
 }
 
 // Lookup returns the operation of a wire name.
