@@ -45,6 +45,7 @@ func (p *peer) wantEndOfInput() {
 
 // The session is closed before the input is, once, and what the agent says meanwhile is no turn's.
 func TestSessionClose(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	h := &recorder{}
 	p.options.Handler, p.options.CloseTimeout = h, patience
@@ -80,6 +81,7 @@ func TestSessionClose(t *testing.T) {
 
 // Where it is not offered nothing is sent.
 func TestSessionCloseIsNotSent(t *testing.T) {
+	t.Parallel()
 	for name, agent := range map[string]string{
 		"not offered": `{"protocolVersion":1}`,
 		"null":        `{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"close":null}}}`,
@@ -138,6 +140,7 @@ func TestSessionCloseIsNotSent(t *testing.T) {
 
 // Nothing depends on the answer: the input is closed all the same, soon.
 func TestSessionCloseThatFails(t *testing.T) {
+	t.Parallel()
 	for name, answer := range map[string]func(p *peer, m message){
 		"refused":      func(p *peer, m message) { p.refuse(m, -32601, "no") },
 		"of no form":   func(p *peer, m message) { p.send(`{"jsonrpc":"2.0","id":%s}`, m.ID) },
@@ -176,6 +179,7 @@ func TestSessionCloseThatFails(t *testing.T) {
 
 // An agent that does not read is not asked.
 func TestSessionCloseOfAnAgentThatDoesNotRead(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	heard := make(chan struct{}, 1)
 	p.options.DrainTimeout = 50 * time.Millisecond

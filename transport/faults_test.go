@@ -13,6 +13,7 @@ import (
 // E-660: whatever goes wrong in a request of the handshake, its phase stands in the failure, and
 // nothing more is sent.
 func TestFaultsInEveryPhaseOfTheHandshake(t *testing.T) {
+	t.Parallel()
 	faults := []struct {
 		name  string
 		play  func(p *peer, m message)
@@ -83,6 +84,7 @@ func TestFaultsInEveryPhaseOfTheHandshake(t *testing.T) {
 
 // What an agent says of itself can have any form; only the version has to be right.
 func TestOddIntroductions(t *testing.T) {
+	t.Parallel()
 	for _, answer := range []string{
 		`{"protocolVersion":1}`, `{"protocolVersion":1e0}`, `{"protocolVersion":1,"agentCapabilities":null}`,
 		`{"protocolVersion":1,"agentCapabilities":[]}`, `{"protocolVersion":1,"agentCapabilities":"all"}`,
@@ -106,6 +108,7 @@ func TestOddIntroductions(t *testing.T) {
 // Noise before, between and behind the answers of a handshake costs nothing, and an answer that
 // comes early or twice is none.
 func TestNoiseInTheHandshake(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	done := p.open(context.Background())
 	noise := "Loading model...\n\n\x1b[2Jready\n" +
@@ -138,6 +141,7 @@ func TestNoiseInTheHandshake(t *testing.T) {
 
 // Bytes arrive as they may: one at a time, in the middle of a character, of an escape, of a newline pair.
 func TestMessagesInPieces(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int{1, 2, 3, 7, 4096} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			p := newPeer(t)
@@ -162,6 +166,7 @@ func TestMessagesInPieces(t *testing.T) {
 // Requests that are not offered get their error in every state of the session, and what is under
 // way goes on. C053
 func TestRequestsThatAreNotOfferedInEveryState(t *testing.T) {
+	t.Parallel()
 	for _, method := range []string{"fs/read_text_file", "fs/write_text_file", "terminal/create", "terminal/output",
 		"elicitation/create", "craft/drainMidTurnQueue", "_vendor/x", "session/list", "mcp/connect"} {
 		t.Run(method, func(t *testing.T) {
@@ -200,6 +205,7 @@ func TestRequestsThatAreNotOfferedInEveryState(t *testing.T) {
 
 // A permission request outside of a turn is nobody's question.
 func TestQuestionsInEveryOtherState(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	h, _ := handler("ok")
 	p.options.Handler = h
@@ -230,6 +236,7 @@ func TestQuestionsInEveryOtherState(t *testing.T) {
 // However a cancel and the turn's end cross, the caller learns that it cancelled, the agent is asked
 // once, and what it said is kept.
 func TestCancelCrossesTheEndOfTheTurn(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		play func(p *peer, m message)
 		stop string
@@ -275,6 +282,7 @@ func TestCancelCrossesTheEndOfTheTurn(t *testing.T) {
 
 // A cancel that comes after the turn's answer cancels nothing, and sends nothing.
 func TestCancelAfterTheAnswer(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	s, m, done := p.turn(context.Background())
 	p.reply(m, `{"stopReason":"end_turn"}`)
@@ -290,6 +298,7 @@ func TestCancelAfterTheAnswer(t *testing.T) {
 // How a turn ends is told as it is: an answer counts as one whatever it says, and an end without
 // one is a failure of the connection.
 func TestEndsOfTurns(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		play  func(p *peer, m message)
 		kind  transport.Kind
@@ -330,6 +339,7 @@ func TestEndsOfTurns(t *testing.T) {
 // A notice of withdrawal that names no open question is nothing; one that does ends the question,
 // however its id is written, and the turn goes on.
 func TestWithdrawnQuestions(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ id, notice string }{
 		"0":                {"0", `{"requestId":0}`},
 		"text":             {`"5d1c"`, `{"requestId":"5d1c"}`},
@@ -393,6 +403,7 @@ func TestNeitherSideReads(t *testing.T) {
 
 // A slow start is no fault while each answer comes within its limit.
 func TestSlowAnswersWithinTheLimit(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	p.options.RequestTimeout = 10 * time.Second
 	done := p.open(context.Background())

@@ -38,6 +38,7 @@ const chunk = `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":
 // What is no protocol message is counted and skipped; what is one, in whatever shape, counts.
 // Hazards 12, 13, 14, 15, 26.
 func TestShapesOfLines(t *testing.T) {
+	t.Parallel()
 	answer := `{"jsonrpc":"2.0","id":ID,"result":{"stopReason":"end_turn"}}` + "\n"
 	for name, c := range map[string]struct {
 		lines             string
@@ -82,6 +83,7 @@ func TestShapesOfLines(t *testing.T) {
 
 // Answers to nothing are counted, and nothing is sent back for them. Hazard 14.
 func TestStrayReplies(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	s := p.session()
 	done := prompt(context.Background(), s, "go")
@@ -108,6 +110,7 @@ func TestStrayReplies(t *testing.T) {
 
 // Malformed errors end the call with what can be known. Hazards 13, 15.
 func TestErrorAnswers(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		members string
 		code    int
@@ -140,6 +143,7 @@ func TestErrorAnswers(t *testing.T) {
 
 // Hazard 9: a result that lacks what it must hold is a failure, not an empty success.
 func TestRequiredMembersOfThePromptAnswer(t *testing.T) {
+	t.Parallel()
 	for _, result := range []string{`{}`, `null`, `[]`, `"x"`, `{"stopReason":null}`, `{"stopReason":7}`, `{"stopReason":""}`} {
 		t.Run(result, func(t *testing.T) {
 			reads(t, func(p *peer, id string) { p.send(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result) },
@@ -152,6 +156,7 @@ func TestRequiredMembersOfThePromptAnswer(t *testing.T) {
 
 // Hazard 1: a line over the limit costs itself, never the connection; memory holds one line.
 func TestTooLargeMessages(t *testing.T) {
+	t.Parallel()
 	const limit = 64 << 10
 	pad := strings.Repeat("x", 2*limit)
 	for name, c := range map[string]struct {

@@ -14,6 +14,7 @@ import (
 
 // E-227
 func TestHandshakeOnTheWire(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	var stages []transport.Stage
 	p.options.Observe = func(s transport.Stage) { stages = append(stages, s) }
@@ -105,6 +106,7 @@ func (p *peer) takenBack(m message) {
 
 // E-226
 func TestOtherProtocolVersionsEndTheHandshake(t *testing.T) {
+	t.Parallel()
 	for _, answer := range []string{`{"protocolVersion":2}`, `{"protocolVersion":0}`, `{"protocolVersion":99}`,
 		`{"protocolVersion":"1"}`, `{"protocolVersion":1.5}`, `{"protocolVersion":null}`, `{}`, `null`,
 		`{"protocolVersion":1,"protocolVersion":1}`} {
@@ -121,6 +123,7 @@ func TestOtherProtocolVersionsEndTheHandshake(t *testing.T) {
 
 // E-021 E-022 E-024 E-025
 func TestAuthentication(t *testing.T) {
+	t.Parallel()
 	key := func(o *transport.Options) { o.AuthMethod = "key" }
 	t.Run("the configured method comes before the session", func(t *testing.T) {
 		got, seen := handshake(t, key, step{"initialize", plainAgent}, step{"authenticate", `{}`},
@@ -153,6 +156,7 @@ func TestAuthentication(t *testing.T) {
 }
 
 func TestSessionAnswersThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
 	for _, answer := range []string{`{}`, `null`, `{"sessionId":""}`, `{"sessionId":7}`, `{"sessionId":"` + strings.Repeat("s", 5000) + `"}`} {
 		got, _ := handshake(t, nil, step{"initialize", plainAgent}, step{"session/new", answer})
 		wantKind(t, got.err, transport.Protocol, transport.PhaseNew)
@@ -160,6 +164,7 @@ func TestSessionAnswersThatCannotBeUsed(t *testing.T) {
 }
 
 func TestRequiredCapabilities(t *testing.T) {
+	t.Parallel()
 	agent := `{"protocolVersion":1,"agentCapabilities":{"loadSession":false,"promptCapabilities":{"image":true},"sessionCapabilities":{"list":{},"fork":null}}}`
 	for path, offered := range map[string]bool{
 		"promptCapabilities.image": true, "sessionCapabilities.list": true, "promptCapabilities": true,
@@ -179,6 +184,7 @@ func TestRequiredCapabilities(t *testing.T) {
 
 // Optional capabilities are looked up like required ones, told one by one, and never refused for.
 func TestOptionalCapabilities(t *testing.T) {
+	t.Parallel()
 	ask := func(o *transport.Options) {
 		o.OptionalCapabilities = []string{"loadSession", "promptCapabilities.image", "sessionCapabilities.list", "a.b.c", "mcpCapabilities.http"}
 	}
@@ -198,6 +204,7 @@ func TestOptionalCapabilities(t *testing.T) {
 }
 
 func TestUnusableOptions(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	p.options.Cwd = "relative"
 	s, err := transport.Open(context.Background(), p.options)
@@ -233,6 +240,7 @@ func models(current string, values ...string) string {
 
 // E-251 E-252 E-253
 func TestSettings(t *testing.T) {
+	t.Parallel()
 	all := func(o *transport.Options) { o.Model, o.Mode, o.Reasoning = "big", "ask", "high" }
 	model := func(o *transport.Options) { o.Model = "big" }
 	mode := func(o *transport.Options) { o.Mode = "ask" }
@@ -338,6 +346,7 @@ func TestSettings(t *testing.T) {
 
 // E-252
 func TestSettingsNameTheOptionAndTheValue(t *testing.T) {
+	t.Parallel()
 	got, seen := handshake(t, func(o *transport.Options) { o.Model, o.Reasoning = "big", "high" }, step{"initialize", plainAgent},
 		step{"session/new", `{"sessionId":"s1","configOptions":[` + option("think", "thought_level", "low", "low") + "," + option("m", "model", "small", "big") + `]}`},
 		step{"session/set_config_option", `{"configOptions":[` + option("m", "model", "big", "big") + "," + option("effort", "thought_level", "low", "high") + `]}`},
@@ -355,6 +364,7 @@ func TestSettingsNameTheOptionAndTheValue(t *testing.T) {
 // An answer without options counts when the agent has sent them as an update; a mode counts
 // unless an update says otherwise.
 func TestSettingsReadBackFromUpdates(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		update string
 		mode   string

@@ -35,6 +35,7 @@ var hangs = []struct {
 // Each request of the handshake has its limit, its phase stands in the failure, and the agent is
 // told that nobody waits any more.
 func TestSilence(t *testing.T) {
+	t.Parallel()
 	for _, c := range hangs {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel() // they only wait
@@ -51,6 +52,7 @@ func TestSilence(t *testing.T) {
 
 // A handshake ends with its context, in every phase.
 func TestOpenEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	for _, c := range hangs {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPeer(t)
@@ -77,6 +79,7 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 
 // An agent that reads nothing cannot be told, and holds up nobody.
 func TestSilenceOfAnAgentThatDoesNotRead(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	p.options.RequestTimeout, p.options.ClientName = 300*time.Millisecond, strings.Repeat("x", 2<<20)
 	got := p.wait(p.open(context.Background()))

@@ -22,6 +22,7 @@ func (p *peer) reopening(agent, method string) (<-chan opened, message) {
 // Replayed history is activity, and no turn's: it is counted apart, is no first activity of a prompt
 // and leaves the room for tool observations to the turn. E-248
 func TestReplayIsCountedApart(t *testing.T) {
+	t.Parallel()
 	for method, c := range map[string]struct {
 		agent string
 		phase transport.Phase
@@ -72,6 +73,7 @@ func TestReplayIsCountedApart(t *testing.T) {
 
 // What comes behind the answer to a load is no replay, and no turn's either.
 func TestUpdatesBehindALoad(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	handled := make(chan struct{}, 2)
 	p.options.Handler = &recorder{each: func(transport.Update) error { handled <- struct{}{}; return nil }}
@@ -93,6 +95,7 @@ func TestUpdatesBehindALoad(t *testing.T) {
 
 // Another session's history is not taken for this one's.
 func TestReplayOfAnotherSession(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	h := &recorder{}
 	p.options.Handler = h

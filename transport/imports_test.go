@@ -30,6 +30,7 @@ const sdk = "github.com/coder/acp-go-sdk"
 // E-221 E-224: the client frames and correlates through the pinned SDK; the agent's side of
 // these tests shares no code with it. Only the benchmark compares with the bare SDK.
 func TestWhoUsesTheSDK(t *testing.T) {
+	t.Parallel()
 	mod, err := os.ReadFile("../go.mod")
 	if err != nil {
 		t.Fatal(err)

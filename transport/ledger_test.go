@@ -8,6 +8,7 @@ import (
 )
 
 func TestLedgerWaits(t *testing.T) {
+	t.Parallel()
 	const bound = time.Second
 	t.Run("no more updates are out than there are credits", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

@@ -20,11 +20,11 @@ import (
 // E-668
 func TestLastWords(t *testing.T) {
 	t.Parallel()
-	rounds := 5
-	if raceDetector {
-		rounds = 3 // it only makes them slow
-	}
 	for _, updates := range []int{0, 1, 20, 700} {
+		rounds := 3
+		if updates > 100 && raceDetector {
+			rounds = 1 // it makes them slow
+		}
 		for _, answer := range []string{`"result":{"stopReason":"end_turn"}`, `"error":{"code":-32603,"message":"x"}`} {
 			for _, newline := range []string{"\n", ""} {
 				t.Run(fmt.Sprintf("%d updates, %.8s, newline %q", updates, answer, newline), func(t *testing.T) {
@@ -61,6 +61,7 @@ func TestLastWords(t *testing.T) {
 
 // Words without an answer are handled before the turn fails.
 func TestUpdatesBeforeADeath(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	h := &recorder{}
 	p.options.Handler = h
@@ -200,6 +201,7 @@ func TestAgentThatStopsReading(t *testing.T) {
 
 // Hazard 20: standard input closed, standard output open.
 func TestAgentClosesItsInput(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	s := p.session()
 	p.stdin.Close()
@@ -213,6 +215,7 @@ func TestAgentClosesItsInput(t *testing.T) {
 // The last bytes of standard error are kept, all of it is read, and no line of it is ever
 // waited for.
 func TestStandardError(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	s := p.session()
 	done := prompt(context.Background(), s, "go")
@@ -273,6 +276,7 @@ func TestBurst(t *testing.T) {
 
 // E-669: a stuck handler holds up the turn no longer than the bound, however much is behind.
 func TestStuckHandler(t *testing.T) {
+	t.Parallel()
 	for name, n := range map[string]int{"few updates": 2, "more than there are credits": 2000} {
 		t.Run(name, func(t *testing.T) {
 			p := newPeer(t)
@@ -300,6 +304,7 @@ func TestStuckHandler(t *testing.T) {
 
 // E-670: a turn whose observations could not be recorded is no success.
 func TestUnrecordedObservation(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	full := errors.New("disk full")
 	failing := true
@@ -322,6 +327,7 @@ func TestUnrecordedObservation(t *testing.T) {
 }
 
 func TestCloseWithAnOpenTurn(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	h, delivered := handler("ok")
 	inner := h.answer
@@ -360,6 +366,7 @@ func TestCloseWithAnOpenTurn(t *testing.T) {
 
 // The ladder begins with the end of input; the agent's last words then are still heard.
 func TestCloseInput(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	h := &recorder{}
 	p.options.Handler = h
@@ -381,6 +388,7 @@ func TestCloseInput(t *testing.T) {
 
 // A handler that never returns is an error of Close, which still ends in time.
 func TestCloseIsBounded(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	release, asked := make(chan struct{}), make(chan struct{})
 	defer close(release)
@@ -401,6 +409,7 @@ func TestCloseIsBounded(t *testing.T) {
 
 // Files that take no deadlines would make every bound a wish.
 func TestFilesWithoutDeadlines(t *testing.T) {
+	t.Parallel()
 	plain, err := os.Create(t.TempDir() + "/f")
 	if err != nil {
 		t.Fatal(err)

@@ -27,6 +27,7 @@ const allServers = `[{"name":"files","command":"/bin/files","args":["--root","` 
 
 // E-227: what the client offers the agent is in the session's request, however it is opened.
 func TestMCPServersOnTheWire(t *testing.T) {
+	t.Parallel()
 	offers := func(more string) string {
 		return `{"protocolVersion":1,"agentCapabilities":{"mcpCapabilities":{"http":true,"sse":true}` + more + `}}`
 	}
@@ -64,6 +65,7 @@ func TestMCPServersOnTheWire(t *testing.T) {
 
 // A server that the agent cannot reach costs no session.
 func TestMCPServersNotOffered(t *testing.T) {
+	t.Parallel()
 	const web, sse = `{"http":true}`, `{"sse":true}`
 	for _, c := range []struct {
 		name, offers, load string
@@ -94,6 +96,7 @@ func TestMCPServersNotOffered(t *testing.T) {
 
 // Nothing of what a server is started or called with gets into a log or a message.
 func TestMCPServersShowNoValues(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	o := transport.Options{MCPServers: []transport.MCPServer{stdioServer, httpServer}}
 	logger := slog.New(slog.NewTextHandler(&log, nil))

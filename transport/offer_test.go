@@ -14,6 +14,7 @@ const offering = `{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"
 	"authMethods":[{"id":"key","name":"API key","type":"env_var"},{"name":"nameless"},7]}`
 
 func TestWhatTheAgentOffersIsKept(t *testing.T) {
+	t.Parallel()
 	got, _ := handshake(t, nil, step{"initialize", strings.ReplaceAll(offering, "\n", "")}, step{"session/new", `{"sessionId":"s1",` +
 		`"modes":{"currentModeId":"auto","availableModes":[{"id":"auto","name":"Auto"},{"id":"default","name":"Ask"},{"name":"x"}]},` +
 		`"models":{"currentModelId":"m1","availableModels":[{"modelId":"m1","name":"One"}]},` +
@@ -34,6 +35,7 @@ func TestWhatTheAgentOffersIsKept(t *testing.T) {
 }
 
 func TestAnOfferIsBounded(t *testing.T) {
+	t.Parallel()
 	many := func(format string) string {
 		var b strings.Builder
 		for i := range 1000 {
@@ -53,6 +55,7 @@ func TestAnOfferIsBounded(t *testing.T) {
 }
 
 func TestInitializeOnlyMakesNoSession(t *testing.T) {
+	t.Parallel()
 	got, seen := handshake(t, func(o *transport.Options) { o.InitializeOnly, o.AuthMethod = true, "key" },
 		step{"initialize", strings.ReplaceAll(offering, "\n", "")}, step{"authenticate", `{}`})
 	if got.err != nil || len(seen) != 2 {

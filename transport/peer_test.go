@@ -76,7 +76,7 @@ func newPeer(t testing.TB) *peer {
 	p.stdin, o.Stdin = pipe()
 	o.Stdout, p.stdout = pipe()
 	o.Stderr, p.stderr = pipe()
-	p.lines, p.options = bufio.NewReaderSize(p.stdin, 1<<20), o
+	p.lines, p.options = bufio.NewReaderSize(p.stdin, 64<<10), o
 	p.stdin.SetReadDeadline(time.Now().Add(patience))
 	p.stdout.SetWriteDeadline(time.Now().Add(patience))
 	return p

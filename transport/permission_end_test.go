@@ -26,6 +26,7 @@ func held(deaf bool) (*recorder, <-chan bool, chan struct{}) {
 // E-228: whatever ends the question, the answer is cancelled, once, and a late one never goes
 // out; a handler that does not listen holds up nobody.
 func TestQuestionsThatEndUnanswered(t *testing.T) {
+	t.Parallel()
 	for _, deaf := range []bool{false, true} {
 		for name, c := range map[string]struct {
 			end  func(p *peer, s *transport.Session, m message, cancel func())
@@ -111,6 +112,7 @@ func TestQuestionsThatEndUnanswered(t *testing.T) {
 
 // A question outside of a turn belongs to nobody.
 func TestQuestionOutsideOfATurn(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	h, _ := handler("ok")
 	p.options.Handler = h
@@ -123,6 +125,7 @@ func TestQuestionOutsideOfATurn(t *testing.T) {
 
 // Hazard 4: a panic in the handler ends nothing; the turn is not reported as processed.
 func TestPanickingHandler(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	p.options.Handler = &recorder{
 		each:   func(transport.Update) error { panic("update") },
@@ -145,6 +148,7 @@ func TestPanickingHandler(t *testing.T) {
 
 // The deadline of a question is the turn's.
 func TestQuestionEndsWithTheBudget(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	h, delivered, release := held(false)
 	defer close(release)
@@ -173,6 +177,7 @@ func TestQuestionEndsWithTheBudget(t *testing.T) {
 
 // The answer to a question of one turn never stands behind the prompt of the next.
 func TestQuestionIsAnsweredBeforeTheNextPrompt(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	asked := make(chan struct{})
 	p.options.Handler = &recorder{answer: func(ctx context.Context, _ transport.PermissionRequest) transport.PermissionAnswer {

@@ -11,6 +11,7 @@ import (
 
 // What is asked is checked before anybody sees it.
 func TestQuestionsThatAreRefused(t *testing.T) {
+	t.Parallel()
 	big := `"` + strings.Repeat("x", transport.MaxPermissionBytes) + `"`
 	call := `"toolCall":{"toolCallId":"t1"}`
 	for name, c := range map[string]struct{ members, want string }{
@@ -61,6 +62,7 @@ func manyOptions(n int) string {
 // A question just within the limit is asked whole; all that is shown comes from the request,
 // and where it leaves out something, from the updates before it.
 func TestWhatTheHandlerIsAsked(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	asked := make(chan transport.PermissionRequest, 3)
 	p.options.Handler = &recorder{answer: func(_ context.Context, r transport.PermissionRequest) transport.PermissionAnswer {
@@ -104,6 +106,7 @@ func TestWhatTheHandlerIsAsked(t *testing.T) {
 
 // E-067
 func TestTheLargestQuestionIsAskedAndALargerOneRefused(t *testing.T) {
+	t.Parallel()
 	for size, want := range map[int]string{transport.MaxPermissionBytes: "ok", transport.MaxPermissionBytes + 1: "error -32602"} {
 		p := newPeer(t)
 		asked := 0

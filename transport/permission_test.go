@@ -68,6 +68,7 @@ func handler(option string) (*recorder, <-chan bool) {
 
 // E-228
 func TestOnlyOfferedOneTimeOptionsReachTheAgent(t *testing.T) {
+	t.Parallel()
 	for option, want := range map[string]string{
 		"ok": "ok", "no": "no", "always": "cancelled", "odd": "cancelled", "invented": "cancelled", "": "cancelled", "OK": "cancelled",
 	} {
@@ -94,6 +95,7 @@ func TestOnlyOfferedOneTimeOptionsReachTheAgent(t *testing.T) {
 
 // E-229
 func TestWithoutHandlerTheNeedForInputIsReported(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	s, m, done := p.turn(context.Background())
 	p.ask("0")
@@ -110,6 +112,7 @@ func TestWithoutHandlerTheNeedForInputIsReported(t *testing.T) {
 
 // Hazard 25: the 33rd open request is refused at once, and the others are not harmed.
 func TestOpenRequestsAreBounded(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	release := make(chan struct{})
 	p.options.Handler = &recorder{answer: func(context.Context, transport.PermissionRequest) transport.PermissionAnswer {
@@ -140,6 +143,7 @@ func TestOpenRequestsAreBounded(t *testing.T) {
 
 // E-227: what is not offered is refused by name, always, in any number, and the turn goes on.
 func TestRequestsThatAreNotOffered(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	s, m, done := p.turn(context.Background())
 	methods := []string{"fs/read_text_file", "fs/write_text_file", "terminal/create", "terminal/kill", "terminal/output",
@@ -172,6 +176,7 @@ func TestRequestsThatAreNotOffered(t *testing.T) {
 
 // Hazard 18: a question is put only after everything said before it was handled.
 func TestQuestionWaitsForEarlierUpdates(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	gate, entered := make(chan struct{}), make(chan struct{}, 1)
 	var handled atomic.Bool

@@ -11,6 +11,7 @@ import (
 // The turn is open until its caller has taken the answer. What came behind the answer is late all the
 // same, also when the call itself is over already.
 func TestAnUpdateBehindTheAnswerIsLate(t *testing.T) {
+	t.Parallel()
 	for name, over := range map[string]bool{"the answer is on its way": false, "the call is over": true} {
 		t.Run(name, func(t *testing.T) {
 			c := newConn(Options{})
@@ -39,6 +40,7 @@ func TestAnUpdateBehindTheAnswerIsLate(t *testing.T) {
 
 // What was read before a prompt was begun is not the turn's, also when it is handled later.
 func TestAnUpdateBeforeThePromptIsNotTheTurns(t *testing.T) {
+	t.Parallel()
 	stdin, toAgent, _ := os.Pipe()
 	fromAgent, stdout, err := os.Pipe()
 	if err != nil {
@@ -75,6 +77,7 @@ func TestAnUpdateBeforeThePromptIsNotTheTurns(t *testing.T) {
 // An error that answers a cancelled turn, or the agent's end, is no fault of its own, also when it is
 // there before the caller has seen that a cancel was asked for; one that came before the cancel is.
 func TestAFaultBehindACancel(t *testing.T) {
+	t.Parallel()
 	died := &Error{Kind: Transport, Phase: PhasePrompt, What: "the agent process ended"}
 	late := &Error{Kind: Timeout, Phase: PhasePrompt, What: "the turn did not end in time"}
 	for _, c := range []struct {

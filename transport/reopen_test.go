@@ -9,6 +9,7 @@ import (
 
 // E-248 E-249
 func TestLoading(t *testing.T) {
+	t.Parallel()
 	load := func(o *transport.Options) { o.LoadSession = "old" }
 	t.Run("loaded where the agent offers it", func(t *testing.T) {
 		got, seen := handshake(t, load, step{"initialize", plainAgent}, step{"session/load", `{}`})
@@ -46,6 +47,7 @@ const (
 
 // E-248 E-249: which way a saved session is opened.
 func TestReopening(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, agent string
 		method      string
@@ -77,6 +79,7 @@ func TestReopening(t *testing.T) {
 
 // A session that must be the saved one is never replaced.
 func TestRequireSession(t *testing.T) {
+	t.Parallel()
 	must := func(o *transport.Options) { o.LoadSession, o.RequireSession = "s1", true }
 	got, _ := handshake(t, must, step{"initialize", `{"protocolVersion":1}`})
 	wantKind(t, got.err, transport.SessionUnavailable, transport.PhaseLoad)
@@ -93,6 +96,7 @@ func TestRequireSession(t *testing.T) {
 
 // The session that answers is exactly the saved one.
 func TestAnotherSessionAnswers(t *testing.T) {
+	t.Parallel()
 	for name, method := range map[string]string{loadsToo: "session/load", onlyResumes: "session/resume"} {
 		for _, answer := range []string{`{"sessionId":"s2"}`, `{"sessionId":""}`, `{"sessionId":7}`, `{"sessionId":{}}`,
 			`{"sessionId":"s1","sessionId":"s2"}`, `{"sessionId":"S1"}`} {
@@ -116,6 +120,7 @@ func TestAnotherSessionAnswers(t *testing.T) {
 
 // A resume that fails is as honest as a load that does.
 func TestFailedResume(t *testing.T) {
+	t.Parallel()
 	for _, code := range []string{"-32002", "-32601", "-32602", "-32603", "404"} {
 		got, _ := handshake(t, func(o *transport.Options) { o.LoadSession = "s1" }, step{"initialize", onlyResumes},
 			step{"session/resume", `!{"code":` + code + `,"message":"no"}`})

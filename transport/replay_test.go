@@ -90,6 +90,7 @@ type asked struct {
 
 // E-224: what real agents have said is understood, whole.
 func TestRecordings(t *testing.T) {
+	t.Parallel()
 	for file, c := range map[string]struct {
 		auth, mode, option string
 		prompts            int

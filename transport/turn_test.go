@@ -13,6 +13,7 @@ import (
 )
 
 func TestPromptOnTheWire(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	h := &recorder{}
 	p.options.Handler = h
@@ -42,6 +43,7 @@ func TestPromptOnTheWire(t *testing.T) {
 
 // Hazard 22: a context that has ended sends nothing.
 func TestPromptThatIsNotSent(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	s := p.session()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -60,6 +62,7 @@ func TestPromptThatIsNotSent(t *testing.T) {
 
 // Hazards 22, 23: the stop reason is waited for, whatever it is, and kept.
 func TestCancelledTurns(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		deadline bool
 		answer   string
@@ -119,6 +122,7 @@ func TestCancelledTurns(t *testing.T) {
 }
 
 func TestCancelIsSentOnce(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	s, m, done := p.turn(context.Background())
 	for range 3 {
@@ -135,6 +139,7 @@ func TestCancelIsSentOnce(t *testing.T) {
 }
 
 func TestOneTurnAtATime(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	s, m, done := p.turn(context.Background())
 	if _, err := s.Prompt(context.Background(), "x"); !errors.Is(err, transport.ErrBusy) {
@@ -146,6 +151,7 @@ func TestOneTurnAtATime(t *testing.T) {
 
 // E-025: also in the middle of a run.
 func TestLoginAskedForByAPrompt(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	_, m, done := p.turn(context.Background())
 	p.refuse(m, -32000, "log in at https://example.invalid")
@@ -157,6 +163,7 @@ func TestLoginAskedForByAPrompt(t *testing.T) {
 
 // Every kind has a listed code and a remedy.
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []transport.Kind{transport.Transport, transport.Timeout, transport.AuthRequired, transport.Protocol,
 		transport.Configuration, transport.Cancelled, transport.SessionUnavailable} {
 		e := &transport.Error{Kind: kind, Phase: transport.PhaseNew, What: "x", Message: "secret"}

@@ -15,6 +15,7 @@ import (
 // Hazards 6, 7, 8, 10: a known kind is read, an unknown or malformed one is never taken for
 // another, and none costs the turn.
 func TestUpdates(t *testing.T) {
+	t.Parallel()
 	reported := func(n int64) transport.Counter {
 		return transport.Counter{Reading: transport.Reported, Value: n}
 	}
@@ -96,6 +97,7 @@ func TestUpdates(t *testing.T) {
 
 // Hazard 11: a bad counter never costs the stop reason.
 func TestUsageOfThePromptAnswer(t *testing.T) {
+	t.Parallel()
 	for usage, want := range map[string]transport.Reading{
 		`{"inputTokens":1,"outputTokens":2,"totalTokens":3}`: transport.Reported, `{"inputTokens":1.0,"totalTokens":"x"}`: transport.Reported,
 		`{"inputTokens":"1"}`: transport.Invalid, `{}`: transport.Invalid, `[]`: transport.Invalid, `7`: transport.Invalid, `null`: transport.Missing,
@@ -123,6 +125,7 @@ func TestUsageOfThePromptAnswer(t *testing.T) {
 
 // Observations hold no agent text, and stop at their bound. E-230
 func TestToolObservations(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	s, m, done := p.turn(context.Background())
 	canary := "CANARY"
@@ -160,6 +163,7 @@ func TestToolObservations(t *testing.T) {
 
 // Updates of another session are no business of this one's.
 func TestForeignUpdates(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	h := &recorder{}
 	p.options.Handler = h
@@ -176,6 +180,7 @@ func TestForeignUpdates(t *testing.T) {
 
 // Hazard 17: what comes after the answer is nobody's turn, whenever it is handled.
 func TestUpdatesAfterTheAnswer(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	h := &recorder{}
 	p.options.Handler = h
@@ -201,6 +206,7 @@ func TestUpdatesAfterTheAnswer(t *testing.T) {
 
 // Messages outside of the protocol are activity, and nothing else.
 func TestExtensionsAndStages(t *testing.T) {
+	t.Parallel()
 	p := newPeer(t)
 	stages := make(chan transport.Stage, 8)
 	p.options.Observe = func(s transport.Stage) { stages <- s }
