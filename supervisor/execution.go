@@ -55,6 +55,7 @@ type execution struct {
 	gone        bool            // nothing of the child is left, which is proven
 	died        execgate.Ending // how it ended; zero until then
 	oomKills    uint64          // of the machine, when the child was started
+	left        *string         // the task's revision once that was proven; nil before, and where it cannot be read
 	cleanup     json.RawMessage // how it was ended, an [execgate.Cleanup]; nil where there was no child
 	session     *transport.Session
 	outcome     outcome

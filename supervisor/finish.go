@@ -182,6 +182,7 @@ func (d *Daemon) ladder(e *execution) execgate.Grace {
 // the run came to.
 func (d *Daemon) recordEnd(ctx context.Context, e *execution, end *ending) error {
 	d.closeFeed(e)
+	d.lookAtTask(e)
 	elapsed := time.Since(e.began)
 	var stats transport.Stats
 	if e.session != nil {
@@ -209,6 +210,7 @@ func (d *Daemon) recordEnd(ctx context.Context, e *execution, end *ending) error
 		err = tx.EditRun(run.ID, func(r *runstore.Run) {
 			r.Outcome, r.Protocol = out, protocol
 			noteCleanup(r, e.cleanup)
+			noteLeft(r, e.left)
 			if !settled.state.Terminal() {
 				r.Process = nil // it waits for a person, without a process
 			}
@@ -229,6 +231,17 @@ func (d *Daemon) recordEnd(ctx context.Context, e *execution, end *ending) error
 		d.sessions.note(d.store.View(), e.run.ID)
 	}
 	return err
+}
+
+// lookAtTask looks once, when nothing of the run is left, in which revision the run has left its task.
+func (d *Daemon) lookAtTask(e *execution) {
+	if e.left != nil {
+		return
+	}
+	// A task that cannot be read is held for that, and counts as new once it can be.
+	if revision, err := d.revision(e.run.TaskID); err == nil {
+		e.left = (*string)(&revision)
+	}
 }
 
 // settle adapts an ending to what the store knows by now: a run that an operator cancelled ends

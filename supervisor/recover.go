@@ -10,6 +10,7 @@ import (
 	"greatminds/internal/execgate"
 	"greatminds/internal/refusal"
 	"greatminds/runstore"
+	"greatminds/supervisor/dispatch"
 	"greatminds/supervisor/permission"
 )
 
@@ -45,7 +46,12 @@ func recoverRun(ctx context.Context, c *core, run *runstore.Run) error {
 		if err := permission.CloseRun(tx, run.ID, permission.SupervisorRestart); err != nil {
 			return err
 		}
-		if err := tx.EditRun(run.ID, func(r *runstore.Run) { noteCleanup(r, cleanup) }); err != nil {
+		// What the file says now may be an operator's word since; what was seen last is older than the crash.
+		var left *string
+		if seen := tx.Observation(run.TaskPath); seen != nil {
+			left = (*string)(&seen.TaskRevision)
+		}
+		if err := tx.EditRun(run.ID, func(r *runstore.Run) { noteCleanup(r, cleanup); noteLeft(r, left) }); err != nil {
 			return err
 		}
 		return tx.Recover(run.ID, c.owner)
@@ -58,11 +64,21 @@ func recoverRun(ctx context.Context, c *core, run *runstore.Run) error {
 
 // noteCleanup says on a run how its processes were ended; nil says nothing.
 func noteCleanup(r *runstore.Run, cleanup json.RawMessage) {
-	if cleanup == nil {
-		return
+	if cleanup != nil {
+		note(r, execgate.CleanupMember, cleanup)
 	}
+}
+
+// noteLeft says on a run that its task was changed while it was at work, where it was; nil says nothing.
+func noteLeft(r *runstore.Run, revision *string) {
+	if revision != nil && *revision != string(r.TaskRevision) {
+		note(r, dispatch.LeftMember, raw(*revision))
+	}
+}
+
+func note(r *runstore.Run, member string, value json.RawMessage) {
 	extra := runstore.Members{} // the run's own is shared with what is published
 	maps.Copy(extra, r.Extra)
-	extra[execgate.CleanupMember] = cleanup
+	extra[member] = value
 	r.Extra = extra
 }

@@ -324,7 +324,11 @@ func repeat(_ World, v *runstore.View, history []*runstore.Run, j *Judgement) bo
 		}
 		return hold(j, string(r.Hold), remedy, "%s", what)
 	}
-	return hold(j, string(r.Hold), beforeRetry(last, j.Binding)+retry, "run %s of this revision ended %s (%s)%s", last.ID, last.State, last.Reason, causeOf(last))
+	of := "of this revision"
+	if string(last.TaskRevision) != string(j.Task.Revision) && Left(last) == string(j.Task.Revision) {
+		of = "was at work when the task was changed to this, and"
+	}
+	return hold(j, string(r.Hold), beforeRetry(last, j.Binding)+retry, "run %s %s ended %s (%s)%s", last.ID, of, last.State, last.Reason, causeOf(last))
 }
 
 // accountHold holds what runs under an account that its provider has limited, or that failed to

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sort"
@@ -20,7 +21,7 @@ func Attempts(w World, v *runstore.View, history []*runstore.Run) []policy.Attem
 			continue
 		}
 		a := policy.Attempt{
-			RunID: string(r.ID), Queue: queueOf(r.TaskPath), Revision: string(r.TaskRevision),
+			RunID: string(r.ID), Queue: queueOf(r.TaskPath), Revision: string(r.TaskRevision), Left: Left(r),
 			Pinned: policy.Contracts{Execution: r.ConfigSHA256, Binding: r.BindingSHA256, Schema: r.SchemaSHA256},
 			State:  string(r.State), Reason: r.Reason, EndedAt: endOf(r), Waited: w.waited(r.ID),
 			PromptStarted: true, HasCommand: len(v.CommandsOfRun(r.ID)) > 0,
@@ -33,6 +34,18 @@ func Attempts(w World, v *runstore.View, history []*runstore.Run) []policy.Attem
 		out = append(out, a)
 	}
 	return out
+}
+
+// LeftMember is the member of a run's record with the revision of the task's file at the run's end. It is
+// there where that is not the revision that the run was given.
+const LeftMember = "task_revision_left"
+
+// Left is what a run has in its [LeftMember], empty where there is none.
+func Left(r *runstore.Run) string {
+	var revision string
+	// The member is our own; one that is no text says nothing.
+	_ = json.Unmarshal(r.Extra[LeftMember], &revision)
+	return revision
 }
 
 func (w World) waited(id runstore.RunID) time.Duration {

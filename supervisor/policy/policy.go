@@ -44,7 +44,10 @@ type Attempt struct {
 	RunID    string
 	Queue    string
 	Revision string
-	Pinned   Contracts
+	// Left is the revision in which the run left its task where that was changed while the run was at
+	// work; empty where it was not, or where that is not known.
+	Left   string
+	Pinned Contracts
 	// State is the run's terminal state; Reason the run's own reason word.
 	State, Reason string
 	EndedAt       time.Time
@@ -131,8 +134,8 @@ func Repeat(history []Attempt, c Candidate, l Limits, now time.Time) Verdict {
 	if v.Turns > 0 {
 		return progressVerdict(v, last, c, l, now)
 	}
-	if same {
-		v.Hold = AlreadyAttempted
+	if same || last.PromptStarted && last.Left == c.Revision {
+		v.Hold = AlreadyAttempted // an agent that edits its task must not give itself another attempt
 	}
 	return v
 }
