@@ -26,6 +26,16 @@ func (d *Daemon) world() dispatch.World {
 	return w
 }
 
+// told is the world as people are told of it: also that the last pass failed, which stops no claim of the
+// next one.
+func (d *Daemon) told() dispatch.World {
+	w := d.world()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	w.Trouble, w.TroubleUntil = d.trouble, d.troubleUntil
+	return w
+}
+
 func taskKey(id tasks.ID) string { return "task/" + string(id) }
 
 // putOff holds a task back for a while, longer each time in a row, and returns until when and how

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"greatminds/contract"
+	"greatminds/internal/refusal"
 	"greatminds/runstore"
 	"greatminds/supervisor/dispatch"
 	"greatminds/tasks"
@@ -61,8 +62,25 @@ func (d *Daemon) survive(err error) (time.Time, error) {
 		return time.Time{}, err
 	}
 	next, _ := d.later.off(passKey, d.o.Now())
+	d.inTrouble(err, next)
 	d.log.Error("the work could not be looked at; it is tried again", "err", err)
 	return next, nil
+}
+
+// inTrouble remembers, until a pass comes to its end, why this one did not: for whoever asks why nothing
+// is claimed.
+func (d *Daemon) inTrouble(err error, until time.Time) {
+	r, told := refusal.Find(err)
+	switch {
+	case err == nil:
+	case !told:
+		r = refusal.New(refusal.CodeFailed, "put right what it names; it is tried again by itself", "%v", err)
+	case r.Code == refusal.CodeStoreWrite:
+		r = refusal.New(r.Code, "free space or mend the disk; it goes on by itself then", "%s", r.What)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.trouble, d.troubleUntil = r, until
 }
 
 // horizon is when the loop looks again although nothing is due: clocks can jump.
@@ -86,6 +104,7 @@ func (d *Daemon) pass(ctx context.Context) (time.Time, error) {
 		return time.Time{}, err
 	}
 	d.later.forget(passKey)
+	d.inTrouble(nil, time.Time{})
 	return earliest(next, at, d.catalog.SweepAt()), nil
 }
 

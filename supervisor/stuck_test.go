@@ -10,6 +10,7 @@ import (
 	"greatminds/internal/durable/faultdisk"
 	"greatminds/internal/refusal"
 	"greatminds/runstore"
+	"greatminds/tasks"
 )
 
 const noChange = `{"cli":["run","submit","--json","{\"decision\":\"no_change\",\"payload\":{}}"]},`
@@ -59,6 +60,34 @@ func TestAFullDiskIsWaitedOut(t *testing.T) {
 		t.Errorf("got run %s (%s), outcome %+v", r.State, r.Reason, r.Outcome)
 	}
 	must(t, h.end())
+}
+
+// What would be claimed if there were room says so, and goes on by itself.
+func TestAFullDiskIsToldOfWhatWaitsForIt(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, plan{steps: fine})
+	h.start()
+	h.hears("coordd ready")
+	h.disk.Plan(faultdisk.On(journalWrites, faultdisk.FailFrom(1, errNoSpace)))
+	h.task("feature_dev", taskID)
+	h.hears("could not be looked at")
+	a := judgeIn(h.d.told(), h.d.store.View(), h.found()).Assignments[0]
+	if a.Reason != "store_write_failed" || !strings.Contains(a.What, errNoSpace.Error()) || !strings.Contains(a.Remedy, "free space") || a.NextAt == nil {
+		t.Errorf("got %+v", a)
+	}
+	h.disk.Heal()
+	h.inState(runstore.Completed)
+	if a := judgeIn(h.d.told(), h.d.store.View(), h.found()).Assignments[0]; a.Reason != "no_progress_limit" {
+		t.Errorf("then %+v", a)
+	}
+}
+
+// found are the tasks as they stand now.
+func (h *house) found() []tasks.Found {
+	h.t.Helper()
+	found, err := h.d.tree.Discover()
+	must(h.t, err)
+	return found
 }
 
 // A store that can be written no more ends the daemon, which leaves nothing running; the next one

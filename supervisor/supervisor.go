@@ -72,6 +72,9 @@ type Daemon struct {
 	stopping bool
 	undone   error // what --once could not bring to its end
 	places   dispatch.Places
+	// trouble is why the last pass failed, nil where it did not.
+	trouble      *refusal.Refusal
+	troubleUntil time.Time
 
 	branchAt  time.Time         // when the branch was looked at; only the loop touches it
 	lastHolds map[string]string // only the loop touches it
@@ -130,7 +133,7 @@ func (d *Daemon) serve(ctx context.Context) (err error) {
 		return err
 	}
 	operations := d.operations(d)
-	operations.Dispatch = func(v *runstore.View, found []tasks.Found) status.Dispatch { return judgeIn(d.world(), v, found) }
+	operations.Dispatch = func(v *runstore.View, found []tasks.Found) status.Dispatch { return judgeIn(d.told(), v, found) }
 	server := control.Start(listener, control.ServerOptions{Handler: operations, Program: d.o.Version, Log: d.log, Now: d.o.Now})
 	d.log.Info("coordd ready", "project", d.o.Project.Root, "pid", os.Getpid(), "watching", d.catalog.Watching())
 	loopErr := d.loop(ctx)

@@ -50,6 +50,10 @@ type World struct {
 	Holds map[tasks.ID]runstore.Hold
 	// Stopping: no new claim is wanted any more.
 	Stopping bool
+	// Trouble is why the daemon could not do its work when it last looked at it, nil where it could, and
+	// TroubleUntil when it looks again. It is for people: a claim is judged without it.
+	Trouble      *refusal.Refusal
+	TroubleUntil time.Time
 	// Waited is for how long at least a run has been over by this process's monotonic clock; nil
 	// where nobody knows.
 	Waited func(runstore.RunID) time.Duration
@@ -154,7 +158,7 @@ func judge(w World, v *runstore.View, c Candidate, pins policy.Contracts, accoun
 		Revision: string(c.Task.Revision), Pinned: pins}, limits(c.Binding), w.Now)
 	for _, question := range []func(World, *runstore.View, []*runstore.Run, *Judgement) bool{
 		stopping, processHold, activeRun, unreadable, openResult, openCommand, openOperation,
-		accountLogin, repeat, accountHold, place, capacity,
+		accountLogin, repeat, accountHold, place, capacity, trouble,
 	} {
 		if question(w, v, history, &j) {
 			return j
@@ -381,4 +385,13 @@ func capacity(w World, v *runstore.View, _ []*runstore.Run, j *Judgement) bool {
 		return hold(j, AccountCapacity, "", "%d of %d runs of account %s are active", account, limit, j.Binding.Account)
 	}
 	return false
+}
+
+// trouble holds what would be claimed if the daemon could.
+func trouble(w World, _ *runstore.View, _ []*runstore.Run, j *Judgement) bool {
+	if w.Trouble == nil {
+		return false
+	}
+	j.NextAt = w.TroubleUntil
+	return hold(j, string(w.Trouble.Code), w.Trouble.Remedy, "%s", w.Trouble.What)
 }
