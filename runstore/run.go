@@ -173,6 +173,11 @@ type Run struct {
 	processNull bool
 }
 
+// CancelAsked tells whether an operator's cancel of the run is still to be carried out.
+func (r *Run) CancelAsked() bool {
+	return r.Control != nil && r.Control.Kind == "cancel" && r.Control.Status != controlCompleted
+}
+
 // nullMember implements nuller.
 func (r *Run) nullMember() string {
 	if r.processNull && r.Process == nil {

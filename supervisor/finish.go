@@ -250,7 +250,7 @@ func (d *Daemon) lookAtTask(e *execution) {
 func settle(tx *runstore.Tx, run *runstore.Run, end ending) ending {
 	decided := tx.ResultOfRun(run.ID) != nil
 	switch {
-	case run.State == runstore.Cancelling, cancelAsked(run) && end.state != runstore.Completed:
+	case run.State == runstore.Cancelling, run.CancelAsked() && end.state != runstore.Completed:
 		return ending{runstore.Cancelled, operatorCancelled, nil}
 	case end.reason == permissionRequired && decided:
 		return ending{runstore.Completed, turnEnded, nil}
@@ -258,11 +258,6 @@ func settle(tx *runstore.Tx, run *runstore.Run, end ending) ending {
 		return ending{runstore.WaitingInput, permissionRequired, nil}
 	}
 	return end
-}
-
-// cancelAsked tells whether an operator's cancel is still to be carried out.
-func cancelAsked(run *runstore.Run) bool {
-	return run.Control != nil && run.Control.Kind == "cancel" && run.Control.Status != "completed"
 }
 
 // endState moves the run along its edges; some ends pass through a state in between.
@@ -291,7 +286,7 @@ func endState(tx *runstore.Tx, run *runstore.Run, end ending, out *runstore.Outc
 	if err := tx.Transition(run.ID, runstore.NewID(), to, end.reason, map[string]any{"details": details}); err != nil {
 		return err
 	}
-	if cancelAsked(run) && to.Terminal() {
+	if run.CancelAsked() && to.Terminal() {
 		return tx.SetControl(run.ID, run.Control.ID, "completed")
 	}
 	return nil

@@ -176,6 +176,8 @@ func (r *request) deliverable(tx *runstore.Tx, p *runstore.Permission, run *runs
 		return gone(p, "it is %s", describe(p))
 	case run == nil || run.State.Terminal():
 		return gone(p, "its run has ended")
+	case p.Open() && (run.State == runstore.Cancelling || run.CancelAsked()):
+		return gone(p, "its run is being cancelled")
 	case p.OwnerID != r.OwnerID || !r.Daemon.Live(p.RunID):
 		return gone(p, "the daemon that asked is gone")
 	case run.SessionID == nil || *run.SessionID != p.SessionID:

@@ -97,6 +97,16 @@ func TestPermissionAnswersThatAreRefused(t *testing.T) {
 			})
 		}, refusal.CodePermissionGone, 3},
 		"run ended": {"yes", func(w *world, r run, id runstore.PermissionID) { w.move(r, runstore.Failed) }, refusal.CodePermissionGone, 3},
+		"cancel asked for": {"yes", func(w *world, r run, id runstore.PermissionID) {
+			_, err := w.operate("run.cancel", ops.RunArgs{Run: r.id})
+			must(w.t, err)
+		}, refusal.CodePermissionGone, 3},
+		"cancel asked for after the same answer": {"yes", func(w *world, r run, id runstore.PermissionID) {
+			answer(w, id, "yes")
+			_, err := w.operate("run.cancel", ops.RunArgs{Run: r.id})
+			must(w.t, err)
+		}, refusal.CodePermissionGone, 3},
+		"being cancelled": {"yes", func(w *world, r run, id runstore.PermissionID) { w.move(r, runstore.Cancelling) }, refusal.CodePermissionGone, 3},
 		"task edited": {"yes", func(w *world, r run, id runstore.PermissionID) {
 			path := filepath.Join(w.env.Project.QueueDir("feature_dev"), "0001-one.yaml")
 			must(w.t, os.WriteFile(path, []byte(taskText+"# edited\n"), 0o600))

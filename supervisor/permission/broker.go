@@ -247,7 +247,7 @@ func (b *Broker) deliver(ctx context.Context, a Asked, p *runstore.Permission) e
 	return b.Store.Update(ctx, func(tx *runstore.Tx) error {
 		run, now := tx.Run(a.Run.ID), tx.Permission(p.ID)
 		if run == nil || now == nil || now.Status != "answered" || now.OwnerID != b.Owner ||
-			run.State != runstore.WaitingInput {
+			run.State != runstore.WaitingInput || run.CancelAsked() {
 			return errMoved
 		}
 		if !b.Waits(p.ID) {

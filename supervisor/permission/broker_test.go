@@ -181,6 +181,9 @@ func TestAnAnswerIsNotDeliveredOnceTheWorldHasMoved(t *testing.T) {
 				return tx.Transition(l.run.ID, runstore.NewID(), runstore.Cancelling, "operator_cancelled", nil)
 			})
 		},
+		"E-055 a cancel is on record": func(t *testing.T, l *lab) {
+			l.update(t, func(tx *runstore.Tx) error { _, err := tx.RequestControl(l.run.ID, "cancel"); return err })
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inLab(t, func(t *testing.T, l *lab) {
