@@ -136,3 +136,31 @@ func TestManyQuestionsAtOnceGetTheirOwnAnswers(t *testing.T) {
 		}
 	})
 }
+
+// An answer that the agent did not get, since its callback ended while the delivery was made durable, is told
+// to whoever watches: the record alone says that it was handed over.
+func TestAnAnswerThatCameTooLateIsToldAsThat(t *testing.T) {
+	inLab(t, func(t *testing.T, l *lab) {
+		told, out := make(chan permission.Progress, 8), make(chan permission.Answered, 1)
+		go func() {
+			out <- l.broker.Ask(t.Context(), permission.Asked{Run: l.run, Policy: contract.PermissionAsk, SessionID: "s", Request: request(),
+				Progress: func(p permission.Progress) { told <- p }})
+		}()
+		p := <-told
+		l.answer(t, p.ID, "yes")
+		got := <-out
+		if consumed := <-told; got.OptionID != "yes" || got.Delivered == nil || consumed.Status != "consumed" {
+			t.Fatalf("got %+v, told %+v", got, consumed)
+		}
+		got.Delivered(true)
+		select {
+		case late := <-told:
+			t.Fatalf("told %+v of an answer that arrived", late)
+		default:
+		}
+		got.Delivered(false)
+		if late := <-told; late.ID != p.ID || late.Status != "cancelled" || late.Reason != permission.CallbackClosed {
+			t.Errorf("told %+v", late)
+		}
+	})
+}

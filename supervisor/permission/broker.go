@@ -150,7 +150,22 @@ func (b *Broker) Ask(ctx context.Context, a Asked) Answered {
 	if p := b.Store.View().Permission(id); p != nil {
 		a.tell(Progress{ID: id, Status: p.Status, OptionID: p.OptionID, Reason: p.Reason})
 	}
+	if answered.OptionID != "" {
+		answered.Delivered = b.delivered(a, id)
+	}
 	return o.chosen(answered)
+}
+
+// delivered hears whether the agent got the answer. Its callback may have ended while the delivery was
+// made durable; the record cannot take back that it was handed over, but whoever watches is told.
+func (b *Broker) delivered(a Asked, id runstore.PermissionID) func(bool) {
+	return func(ok bool) {
+		if ok {
+			return
+		}
+		b.Log.Warn("permission answer came too late: the agent was told cancelled", "run_id", a.Run.ID, "request_id", id)
+		a.tell(Progress{ID: id, Status: "cancelled", Reason: CallbackClosed})
+	}
 }
 
 func first(r transport.PermissionRequest, kind string) string {
