@@ -1,8 +1,10 @@
 package permission
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -44,10 +46,10 @@ func Inside(workspace string, r transport.PermissionRequest) bool {
 	if !ok || len(n.paths) == 0 || len(n.paths)+len(n.bases) > maxPaths {
 		return false
 	}
-	if does == moves && !n.several() {
+	a := area{root: root, workspace: workspace}
+	if does == moves && !a.several(n.paths) {
 		return false // where it goes to is not told
 	}
-	a := area{root: root, workspace: workspace}
 	return a.bases(n) && a.holdsAll(n.paths, does) && a.holdsAll(n.bases, reads)
 }
 
@@ -70,6 +72,25 @@ func (a area) bases(n *named) bool {
 		}
 	}
 	return true
+}
+
+// several tells whether paths lead to more than one place, however each is written.
+func (a area) several(paths []string) bool {
+	first := a.place(paths[0])
+	return slices.ContainsFunc(paths, func(p string) bool { return a.place(p) != first })
+}
+
+// place is where a path leads, empty for one that holds refuses.
+func (a area) place(path string) string {
+	full, ok := a.absolute(path)
+	if !ok {
+		return ""
+	}
+	found, err := follow(full)
+	if err != nil {
+		return ""
+	}
+	return found.path
 }
 
 func (a area) holdsAll(paths []string, does effect) bool {
@@ -115,26 +136,24 @@ func (a area) absolute(path string) (string, bool) {
 	return a.workspace + "/" + path, true // not joined, which would take ".." out
 }
 
-// Folders inside a workspace that are no part of the work. What is written to the first ones runs as
-// the user (hooks), or is the supervisor's own record; the last one says what agents may do.
+// Folders inside a workspace that are no part of the work, at any depth: a workspace may hold whole
+// projects. What is written to the first runs as the user (hooks), the others hold the supervisor's own
+// record and other tasks' work; neverChanged says what agents may do, and holds the record in the old layout.
 var (
-	neverInside  = []string{".git"}                      // at any depth
-	neverBelow   = []string{".greatminds", ".worktrees"} // in the workspace itself
-	neverChanged = []string{"coordination"}
+	neverInside  = []string{".git", ".greatminds", ".worktrees"}
+	neverChanged = "coordination"
+	oldRecord    = ".runtime"
 )
 
 // allows says whether what was found may be touched in this way.
 func (a area) allows(f found, does effect) bool {
 	rel, err := filepath.Rel(a.root, f.path)
-	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") || does != reads && rel == "." {
 		return false
 	}
 	parts := strings.Split(rel, "/")
-	if isOneOf(parts[0], neverBelow) || does != reads && (rel == "." || isOneOf(parts[0], neverChanged)) {
-		return false
-	}
-	for _, part := range parts {
-		if isOneOf(part, neverInside) {
+	for i := range parts {
+		if a.protects(parts[:i+1], does) {
 			return false
 		}
 	}
@@ -144,8 +163,44 @@ func (a area) allows(f found, does effect) bool {
 	case f.info.Mode().IsRegular():
 		// A second name of the file may lie anywhere, and what is written shows under both.
 		return does != writes || links(f.info) <= 1
+	case !f.info.IsDir(): // a pipe, device or socket
+		return false
 	}
-	return f.info.IsDir() && does != writes // no pipe, device or socket
+	return does == reads || does != writes && a.free(parts, does)
+}
+
+// protects tells whether a folder, named by its way from the root, is one that must not be touched.
+func (a area) protects(way []string, does effect) bool {
+	part, above := way[len(way)-1], way[:len(way)-1]
+	switch {
+	case isOneOf(part, neverInside):
+		return true
+	case strings.EqualFold(part, oldRecord):
+		return len(above) > 0 && strings.EqualFold(above[len(above)-1], neverChanged)
+	case does == reads || !strings.EqualFold(part, neverChanged):
+		return false
+	case len(above) == 0:
+		return true
+	}
+	_, err := os.Lstat(filepath.Join(a.root, filepath.Join(way...), "execution.yaml"))
+	return err == nil
+}
+
+// maxRemoved bounds what a folder may hold that is removed or moved without a person.
+const maxRemoved = 10_000
+
+// free tells whether a folder can be taken away: nothing below it is protected.
+func (a area) free(way []string, does effect) bool {
+	seen, ok := 0, true
+	err := filepath.WalkDir(filepath.Join(a.root, filepath.Join(way...)), func(path string, _ fs.DirEntry, err error) error {
+		rel, relErr := filepath.Rel(a.root, path)
+		if seen++; err != nil || relErr != nil || seen > maxRemoved || a.protects(strings.Split(rel, "/"), does) {
+			ok = false
+			return filepath.SkipAll
+		}
+		return nil
+	})
+	return err == nil && ok
 }
 
 // isOneOf compares without case: some file systems do.

@@ -19,10 +19,12 @@ func newPlace(t *testing.T) place {
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
 	p := place{base, filepath.Join(base, "ws")}
-	for _, dir := range []string{"ws/sub/deep", "ws/.git/hooks", "ws/coordination", "ws/.greatminds/.runtime", "ws/.worktrees/x", "out/sub"} {
+	for _, dir := range []string{"ws/sub/deep", "ws/.git/hooks", "ws/coordination", "ws/.greatminds/.runtime", "ws/.worktrees/x", "out/sub",
+		"ws/app/.greatminds/.runtime", "ws/app/.worktrees/x", "ws/app/coordination", "ws/lib/deep/.git", "ws/lib/coordination", "ws/old/coordination/.runtime"} {
 		must(t, os.MkdirAll(filepath.Join(base, dir), 0o755))
 	}
-	for _, file := range []string{"ws/a.txt", "ws/sub/b.txt", "out/x", "out/linked", "ws/coordination/execution.yaml"} {
+	for _, file := range []string{"ws/a.txt", "ws/sub/b.txt", "out/x", "out/linked", "ws/coordination/execution.yaml", "ws/app/coordination/execution.yaml",
+		"ws/old/coordination/execution.yaml", "ws/lib/coordination/lock.go"} {
 		must(t, os.WriteFile(filepath.Join(base, file), nil, 0o644))
 	}
 	for name, target := range map[string]string{"leak": "../out", "leak-sub": "../out/sub", "dangling": "../none", "new-inside": "sub/none", "inner": "sub",
@@ -108,6 +110,17 @@ func TestInsideDecidesByResolvedPaths(t *testing.T) {
 		{"the contract of all agents, changed", "edit", locations("coordination/execution.yaml"), false},
 		{"the contract of all agents, read", "read", locations("coordination/execution.yaml"), true},
 
+		{"the records of a project in it", "edit", locations("app/.greatminds/.runtime/state.json"), false},
+		{"the records of a project in it, read", "read", locations("app/.greatminds/.runtime/state.json"), false},
+		{"a worktree of a project in it", "edit", locations("app/.worktrees/x/a"), false},
+		{"the contract of a project in it, changed", "edit", locations("app/coordination/execution.yaml"), false},
+		{"the contract of a project in it, read", "read", locations("app/coordination/execution.yaml"), true},
+		{"the records of the old layout, read", "read", locations("old/coordination/.runtime/state.json"), false},
+		{"a folder of that name that is no contract", "edit", locations("lib/coordination/lock.go"), true},
+		{"a folder that holds a project, deleted", "delete", locations("app"), false},
+		{"a folder that holds a repository, moved", "move", locations("lib", "lib2"), false},
+		{"a folder that holds neither, moved", "move", locations("sub/deep", "sub/deeper"), true},
+
 		{"a home folder", "edit", locations("~/.ssh/authorized_keys"), false},
 		{"another's home folder", "edit", locations("~root/x"), false},
 		{"a variable", "edit", locations("$HOME/x"), false},
@@ -126,6 +139,7 @@ func TestInsideDecidesByResolvedPaths(t *testing.T) {
 		{"moved inside", "move", locations("a.txt", "sub/c.txt"), true},
 		{"moved out", "move", locations("a.txt", "${BASE}/out/c.txt"), false},
 		{"moved to where nobody says", "move", locations("a.txt"), false},
+		{"moved to where nobody says, named twice", "move", `{"locations":[{"path":"${WS}/a.txt"}],"rawInput":{"path":"./a.txt"}}`, false},
 		{"moved to what the input says", "move", input(`{"destination":"sub/new.txt"}`), true},
 		{"moved out by what the input says", "move", input(`{"to":"${BASE}/out/a.txt"}`), false},
 

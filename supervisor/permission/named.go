@@ -13,11 +13,6 @@ type named struct {
 	bases []string
 }
 
-// several tells whether a question names more than one place.
-func (n *named) several() bool {
-	return slices.ContainsFunc(n.paths, func(p string) bool { return p != n.paths[0] })
-}
-
 func (n *named) relative() bool {
 	return slices.ContainsFunc(n.paths, func(p string) bool { return !strings.HasPrefix(p, "/") && !strings.HasPrefix(p, "file:") })
 }
