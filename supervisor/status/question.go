@@ -21,31 +21,55 @@ const (
 	maxDiffs  = 8
 )
 
-// described is what a person is shown of a tool's description.
+// described is what a person is shown of a tool's description, its members as the protocol spells them.
 type described struct {
-	Title     string `json:"title"`
-	Kind      string `json:"kind"`
-	Locations []struct {
-		Path string `json:"path"`
-	} `json:"locations"`
-	Content []struct {
-		Type    string `json:"type"`
-		Path    string `json:"path"`
-		OldText string `json:"oldText"`
-		NewText string `json:"newText"`
-		Content struct {
-			Text string `json:"text"`
-		} `json:"content"`
-	} `json:"content"`
-	RawInput json.RawMessage `json:"rawInput"`
+	Title, Kind string
+	Locations   []string
+	Content     []json.RawMessage
+	RawInput    json.RawMessage
+	// Others are the names of all other members, and of those of another shape than the protocol's.
+	Others []string
+	all    object
 }
 
-// describe reads a tool's description. Members of another shape than the protocol's show nothing here.
-func describe(tool json.RawMessage) (d described) {
-	var members map[string]json.RawMessage
-	_ = json.Unmarshal(tool, &members) // no object has no members
-	for name, into := range map[string]any{"title": &d.Title, "kind": &d.Kind, "locations": &d.Locations, "content": &d.Content, "rawInput": &d.RawInput} {
-		_ = json.Unmarshal(members[name], into)
+// object is a JSON object, whose names are matched to the letter: a struct also takes "Path" for "path".
+type object map[string]json.RawMessage
+
+// objectOf reads one; what is none has no members.
+func objectOf(raw json.RawMessage) (o object) {
+	_ = json.Unmarshal(raw, &o)
+	return o
+}
+
+// text is a member that is a text, empty where it is none.
+func (o object) text(name string) (s string) {
+	_ = json.Unmarshal(o[name], &s)
+	return s
+}
+
+// fits tells whether a member can be read as such a value, or says nothing.
+func (o object) fits(name string, into any) bool {
+	return len(o[name]) == 0 || json.Unmarshal(o[name], into) == nil
+}
+
+// describe reads a tool's description.
+func describe(tool json.RawMessage) described {
+	o := objectOf(tool)
+	d := described{RawInput: o["rawInput"], all: o}
+	var locations []json.RawMessage
+	known := map[string]bool{"toolCallId": true, "status": true, "rawInput": true, "title": o.fits("title", &d.Title),
+		"kind": o.fits("kind", &d.Kind), "locations": o.fits("locations", &locations), "content": o.fits("content", &d.Content)}
+	for _, l := range locations {
+		path := objectOf(l).text("path")
+		if path == "" {
+			path = string(l)
+		}
+		d.Locations = append(d.Locations, path)
+	}
+	for _, name := range keys(o) {
+		if !known[name] {
+			d.Others = append(d.Others, name)
+		}
 	}
 	return d
 }
@@ -93,18 +117,19 @@ func QuestionText(p *runstore.Permission, run *runstore.Run, now time.Time, from
 		fmt.Fprintf(&b, "Run       %s\n", p.RunID)
 	}
 	fmt.Fprintf(&b, "Tool      %s\n", called(d.Kind, d.Title))
-	if utf8.RuneCountInString(d.Title) > maxTitle {
+	if utf8.RuneCountInString(d.Title) > maxTitle || strings.ContainsAny(strings.TrimSpace(d.Title), "\r\n") {
 		b.block("Title", d.Title)
 	}
-	for i, l := range d.Locations {
+	for i, path := range d.Locations {
 		if i == maxFields {
 			b.left("Path      and %d more", len(d.Locations)-i)
 			break
 		}
-		b.block("Path", l.Path)
+		b.block("Path", path)
 	}
 	d.input(&b)
 	d.contents(&b)
+	d.others(&b)
 	b.WriteString("\n")
 	if b.short {
 		fmt.Fprintf(&b, "NOT ALL OF IT IS SHOWN: greatminds run permission %s --json has the whole.\n\n", p.ID)
@@ -164,28 +189,56 @@ func plain(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// contents shows texts, and diffs by what they take away and add.
+// contents shows texts, and diffs by what they take away and add; whatever else there is, as it is.
 func (d described) contents(b *sheet) {
-	for i, c := range d.Content {
+	for i, raw := range d.Content {
 		if i == maxDiffs {
 			b.left("Content   and %d more", len(d.Content)-i)
 			return
 		}
-		switch c.Type {
-		case "diff":
-			gone, come := changedLines(c.OldText, c.NewText)
-			fmt.Fprintf(b, "Change    %s: %d lines out, %d in\n", safe(c.Path, maxWide), len(gone), len(come))
-			if utf8.RuneCountInString(c.Path) > maxWide {
-				b.block("Path", c.Path)
+		c := objectOf(raw)
+		said := objectOf(c["content"])
+		switch {
+		case c.text("type") == "diff" && c.isChange():
+			change(b, c)
+		case c.text("type") == "content" && said.text("type") == "text":
+			if text := said.text("text"); text != "" {
+				b.block("Content", text)
 			}
-			b.lines("- ", gone)
-			b.lines("+ ", come)
-		case "content":
-			if c.Content.Text != "" {
-				b.block("Content", c.Content.Text)
-			}
+		default:
+			b.block("Content", string(raw))
 		}
 	}
+}
+
+// others shows the members that the protocol does not have, or not in this shape.
+func (d described) others(b *sheet) {
+	for i, name := range d.Others {
+		if i == maxFields {
+			b.left("Member    and %d more", len(d.Others)-i)
+			return
+		}
+		b.block("Member "+safe(name, 40), plain(d.all[name]))
+	}
+}
+
+// isChange tells whether all that a diff says can be shown.
+func (o object) isChange() bool {
+	var text string
+	return o.fits("path", &text) && o.fits("oldText", &text) && o.fits("newText", &text)
+}
+
+// change shows a diff.
+func change(b *sheet, c object) {
+	path := c.text("path")
+	gone, come := changedLines(c.text("oldText"), c.text("newText"))
+	shown := safe(path, maxWide)
+	fmt.Fprintf(b, "Change    %s: %d lines out, %d in\n", shown, len(gone), len(come))
+	if shown != path {
+		b.block("Path", path)
+	}
+	b.lines("- ", gone)
+	b.lines("+ ", come)
 }
 
 // changedLines are the lines between the common start and the common end of two texts.

@@ -74,11 +74,22 @@ func TestAQuestionHidesNothingUnsaid(t *testing.T) {
 		"a long path":             {`{"locations":[{"path":"` + strings.Repeat("a/", 200) + `../../etc/passwd"}]}`, "etc/passwd", true},
 		"a change's long path":    {`{"content":[{"type":"diff","path":"` + strings.Repeat("a/", 200) + `../../etc/passwd"}]}`, "etc/passwd", true},
 		"blanks in a path":        {`{"locations":[{"path":"a  b"}]}`, "a  b", true},
+		"blanks in a change's":    {`{"content":[{"type":"diff","path":"a  b","newText":"x"}]}`, "a  b", true},
 		"a long title":            {`{"title":"ls` + strings.Repeat(" x", 300) + `; rm -rf ~"}`, "rm -rf ~", true},
 		"a wide line of a change": {`{"content":[{"type":"diff","path":"a","newText":"` + strings.Repeat(" ", 300) + `evil()"}]}`, "evil()", true},
 		"a line past all rows":    {`{"rawInput":{"command":"` + strings.Repeat("x", 160*24+500) + `"}}`, "and 4 more rows of this line", false},
 		"lines past all rows":     {`{"rawInput":{"command":"` + strings.Repeat(`x\n`, 30) + `"}}`, "and 6 more lines", false},
 		"both":                    {`{"rawInput":{"command":"a\n` + strings.Repeat("x", 160*30) + `\nb\nc"}}`, "and 7 more rows of this line\n    and 2 more lines", false},
+		"lines of a title":        {`{"title":"# tidy up\nrm -rf ~"}`, "| rm -rf ~", true},
+		"a resource":              {`{"content":[{"type":"content","content":{"type":"resource","resource":{"uri":"file:///x","text":"rm -rf ~"}}}]}`, "rm -rf ~", true},
+		"a terminal":              {`{"content":[{"type":"terminal","terminalId":"t-77"}]}`, "t-77", true},
+		"content of no shape":     {`{"content":{"text":"rm -rf ~"}}`, "rm -rf ~", true},
+		"a change of no shape":    {`{"content":[{"type":"diff","path":"a","newText":["evil()"]}]}`, "evil()", true},
+		"a location of no shape":  {`{"locations":["/etc/passwd"]}`, "/etc/passwd", true},
+		"locations of no shape":   {`{"locations":{"path":"/etc/passwd"}}`, "/etc/passwd", true},
+		"a title of no shape":     {`{"title":["rm -rf ~"]}`, "rm -rf ~", true},
+		"two spellings":           {`{"locations":[{"path":"/etc/passwd","Path":"a.txt"}]}`, "/etc/passwd", true},
+		"a member of its own":     {`{"name":"Bash","command":"rm -rf ~"}`, "rm -rf ~", true},
 		"one change too many":     {`{"content":[` + strings.TrimSuffix(strings.Repeat(`{"type":"diff","path":"a","newText":"b"},`, 9), ",") + `]}`, "Content   and 1 more", false},
 	} {
 		text := status.QuestionText(ask(c.tool, runstore.Option{OptionID: "o", Kind: "allow_once"}), nil, noon, status.FromDaemon)
@@ -121,7 +132,7 @@ func TestTellerJoinsPiecesToLines(t *testing.T) {
 		activity.Item{Kind: activity.Permission, Status: "allowed"}, activity.Item{Kind: "later"}, activity.Item{Kind: activity.Stop})
 	tell(false, text(9, "end"))
 	out = append(out, teller.Rest()...)
-	want := []string{"  one", "  two", "  three", "* [read] a b: pending", "  four goes on", `~ hm\x1b[1m`, "# plan: [>] x; and 3 more", "# mode: code",
+	want := []string{"  one", "  two", "  three", `* [read] a\nb: pending`, "  four goes on", `~ hm\x1b[1m`, "# plan: [>] x; and 3 more", "# mode: code",
 		"? [tool] without a title: allowed", "# later", "= turn ended: without a stop reason", "  end"}
 	if strings.Join(out, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(out, "\n"), strings.Join(want, "\n"))

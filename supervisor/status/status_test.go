@@ -237,7 +237,7 @@ func TestTextSaysWhatHelps(t *testing.T) {
 		t.Errorf("a file that cannot be read is told %d times:\n%s", n, text)
 	}
 	for _, part := range []string{
-		"0001-one asks: edit main.go (edit), 1m55s left", "greatminds run permission ask1 --option y1    # allow_once, Allow once",
+		`0001-one asks: edit\nmain.go (edit), 1m55s left`, "greatminds run permission ask1 --option y1    # allow_once, Allow once",
 		"greatminds run command-status left", "greatminds run command-resolve left --reason TEXT",
 		"running", "run " + string(run), "reported session cost 0.42 USD (as the agent reports it, not a bill), a prompt is pending",
 		"0002-two", "no_progress_limit: a turn ended without a decision", "greatminds run retry r2",

@@ -109,8 +109,17 @@ func word(s, none string) string {
 	return safe(s, 200)
 }
 
-// safe is an agent's text as part of a line: escaped, on one line, and at most n characters.
-func safe(s string, n int) string { return cut(termsafe.Line(oneLine(s)), n) }
+// safe is an agent's text as part of a line: escaped, on one line, and at most n characters. Where its lines
+// end is seen: a command below a comment is no part of it.
+func safe(s string, n int) string {
+	var lines []string
+	for _, l := range strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		if l = oneLine(l); l != "" {
+			lines = append(lines, l)
+		}
+	}
+	return cut(termsafe.Line(strings.Join(lines, "\n")), n)
+}
 
 // AskLines are the lines of an open question: what is asked, and the commands that show and answer it.
 // Where nobody can answer it now they say so, and what becomes of it.
