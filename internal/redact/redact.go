@@ -237,6 +237,10 @@ func (r *Redactor) write(out *bytes.Buffer, v any) {
 		}
 		writeString(out, r.Text(v))
 	case json.Number:
+		if r != nil && len(v) >= minSecret && r.whole[v.String()] {
+			writeString(out, Mask)
+			return
+		}
 		out.WriteString(v.String())
 	case bool:
 		if v {

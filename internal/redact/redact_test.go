@@ -43,8 +43,9 @@ func TestText(t *testing.T) {
 }
 
 func TestJSON(t *testing.T) {
-	r := redact.New("hunter2", "on", key)
+	r := redact.New("hunter2", "on", key, "84618461", "7")
 	for name, c := range map[string]struct{ in, want string }{
+		"a known value that is a number": {`{"pin":84618461,"n":7,"m":846184610}`, `{"pin":"[redacted]","n":7,"m":846184610}`},
 		"strings, names, order and numbers": {`{"z":1.50,"hunter2":["a hunter2",true,null],"a":1e400}`,
 			`{"z":1.50,"[redacted]":["a [redacted]",true,null],"a":1e400}`},
 		"sensitive members whole": {`{"Password":{"a":[1]},"x_api_KEY":7,"apiKey":"","accessToken":null,"AUTHORIZATION":"x","my-secret":true}`,
