@@ -10,8 +10,9 @@ import (
 const maxHeld = 4 << 10
 
 // open matches an end of text that more text could turn into something to mask: a name whose value
-// has not come yet, or whose quoted value has not ended.
-var open = regexp.MustCompile(`(?i)(?:\bbearer\s+|api\s|` + sensitive + `[\w.-]*\\?["']?\s*(?:[:=]\s*(?:(?:basic|bearer)\s+)?` +
+// has not come yet, or whose quoted value has not ended. A known value before "bearer" becomes a mask, which
+// makes a word of its own of what follows it.
+var open = regexp.MustCompile(`(?i)(?:bearer\s+|api\s|` + sensitive + `[\w.-]*\\?["']?\s*(?:[:=]\s*(?:(?:basic|bearer)\s+)?` +
 	`(?:\\?"(?:[^"\\]|\\[^"])*|'[^']*)?)?|[a-z][a-z0-9+.-]*://[^\s/@]*)$`)
 
 // Stream masks a text that arrives in pieces. What is cut between two of them is masked as in one:

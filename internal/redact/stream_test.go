@@ -35,6 +35,23 @@ func TestStreamMasksAcrossPieces(t *testing.T) {
 	})
 }
 
+// A known value that stands before a scheme without a blank makes a word of the scheme once it is masked.
+func TestStreamMasksBehindAMask(t *testing.T) {
+	r := New("CANARY-VALUE")
+	const text = "CANARY-VALUEBearer abc.def, done"
+	want := Mask + "Bearer " + Mask + ", done"
+	for cut := range len(text) {
+		if got := streamed(r, text, []int{cut}); got != want {
+			t.Errorf("cut at %d: got %q, want %q", cut, got, want)
+		}
+	}
+	for n := len("CANARY-VALUEBearer a"); n < len(text); n++ {
+		if got := r.Head(text, n); strings.Contains(got, "abc") {
+			t.Errorf("the head of %d bytes is %q", n, got)
+		}
+	}
+}
+
 // What is ready at any moment holds no start of a known value that then goes on.
 func TestStreamShowsNoStartOfASecret(t *testing.T) {
 	const secret = "CANARY SECRET VALUE"
