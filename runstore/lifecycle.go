@@ -1,6 +1,7 @@
 package runstore
 
 import (
+	"maps"
 	"strings"
 
 	"greatminds/internal/refusal"
@@ -36,8 +37,8 @@ func (tx *Tx) live(id RunID) (*Run, error) {
 }
 
 // Transition moves a run to another state and emits an event named after it, with the members
-// previous_state, reason and those of data; data["details"], an object, becomes the run's
-// outcome. The first transition to running sets startup_ready_at. One into a terminal state
+// target, previous_state, reason, session_id (null where data has none) and those of data;
+// data["details"], an object, becomes the run's outcome. The first transition to running sets startup_ready_at. One into a terminal state
 // closes the run's open permission requests.
 //
 // eventID is the supervisor's identity of this event. The same id with the same contents again
@@ -118,11 +119,9 @@ func (tx *Tx) move(r *Run, to State, reason string, outcome *Outcome, data map[s
 		next.EndedAt = copied(&next.UpdatedAt)
 	}
 	tx.putRun(next)
-	told := map[string]any{}
-	for k, v := range data {
-		told[k] = v
-	}
-	told["previous_state"], told["reason"] = r.State, reason
+	told := map[string]any{"session_id": nil}
+	maps.Copy(told, data)
+	told["target"], told["previous_state"], told["reason"] = to, r.State, reason
 	tx.Emit(string(to), r.ID, told)
 }
 

@@ -86,7 +86,7 @@ func TestATransitionTellsWhatItWas(t *testing.T) {
 			"details": map[string]any{"prompt_started": false, "error_type": "ConnectionError", "updates": 3, "x_new": "kept"}})
 	})
 	e := s.View().Events(0, 100)[3]
-	want := `{"details":{"error_type":"ConnectionError","prompt_started":false,"updates":3,"x_new":"kept"},"previous_state":"running","reason":"transport_failure"}`
+	want := `{"details":{"error_type":"ConnectionError","prompt_started":false,"updates":3,"x_new":"kept"},"previous_state":"running","reason":"transport_failure","session_id":null,"target":"failed"}`
 	if e.Kind != "failed" || string(e.Data) != want || *e.RunID != c.ID {
 		t.Errorf("got %s %s, want %s", e.Kind, e.Data, want)
 	}
