@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"time"
 
@@ -158,8 +159,8 @@ func (s *story) see(ctx context.Context, route control.Route, e event) (done boo
 	case "result_received":
 		s.note("decision received")
 	case "result_applied":
-		s.shut("→ " + e.Data.Details.Destination)
-		return e.Data.Details.Destination == "verified", nil
+		s.shut("→ " + path.Dir(e.Data.Details.Destination))
+		return path.Dir(e.Data.Details.Destination) == "verified", nil
 	case "failed":
 		s.note("the attempt failed: " + e.Data.Reason)
 		return false, s.stuck(ctx, route)

@@ -24,6 +24,8 @@ type Artifact struct {
 // ResultDetails says what an application came to: the destination where applied, otherwise
 // the error.
 type ResultDetails struct {
+	// Destination is the task's file below the runtime folder after the application, as TaskPath is
+	// before; in receipts of an earlier version it is the queue alone.
 	Destination         string   `json:"destination,omitempty"`
 	Decision            string   `json:"decision,omitempty"`
 	DestinationRevision Revision `json:"destination_revision,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"path"
 	"reflect"
+	"strings"
 	"time"
 
 	"greatminds/internal/refusal"
@@ -120,7 +121,7 @@ func (r *Result) clone() *Result {
 //
 // The first move to applying starts the application's clock, the first to applied, rejected,
 // needs_recovery or abandoned records the resolution. Applied with a decision that moved the
-// task (Details.Destination is a queue other than the task's) also records, in the same
+// task (Details.Destination is another place than the run's task_path) also records, in the same
 // commit, the run's domain progress and the arrival of Details.DestinationRevision in the
 // destination. Spec: "Queue, validation and accepted transitions".
 func (tx *Tx) SetResult(id ResultID, status string, f func(*Result)) error {
@@ -187,7 +188,14 @@ func nextTimings(r *Result, status string, now float64) *ResultTimings {
 func (tx *Tx) progress(res *Result, now float64) {
 	run := tx.Run(res.Envelope.RunID)
 	d := res.Details
-	if run == nil || d == nil || d.Destination == "" || d.Destination == path.Dir(run.TaskPath) {
+	if run == nil || d == nil || d.Destination == "" {
+		return
+	}
+	arrived := d.Destination
+	if !strings.Contains(arrived, "/") {
+		arrived += "/" + path.Base(run.TaskPath)
+	}
+	if arrived == run.TaskPath {
 		return
 	}
 	if decision := res.Envelope.Decision; decision != "handoff" && decision != "blocked" {
@@ -200,7 +208,6 @@ func (tx *Tx) progress(res *Result, now float64) {
 	if d.DestinationRevision == "" {
 		return
 	}
-	arrived := d.Destination + "/" + path.Base(run.TaskPath)
 	tx.View.h.putObservation(arrived, &Observation{TaskRevision: d.DestinationRevision, FirstObservedAt: now, Source: sourceTransition})
 	tx.touch(inObservations, arrived)
 }

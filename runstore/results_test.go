@@ -259,7 +259,7 @@ func TestAnAppliedHandoffRecordsProgressAndArrival(t *testing.T) {
 	move(t, s, c.ID, Completed)
 	k.add(10 * time.Second)
 	lines := strings.Count(readText(t, dir+"/journal.jsonl"), "\n")
-	applied(t, s, "r1", "feature_test")
+	applied(t, s, "r1", "feature_test/0001-a.yaml")
 	v := s.View()
 	progress, arrival := v.Run(c.ID).DomainProgress, v.Observation("feature_test/0001-a.yaml")
 	if progress == nil || progress.ResultID != "r1" || *progress.ClaimToTransitionSeconds < 10 {
@@ -285,7 +285,7 @@ func TestAnAppliedHandoffRecordsProgressAndArrival(t *testing.T) {
 		t.Errorf("got wait %+v", w)
 	}
 	doc := string(s.View().Document())
-	if !strings.Contains(doc, `"details":{"artifacts":[],"command_evidence":[],"decision":"handoff","destination":"feature_test","destination_revision":"rev-next","question":null}`) {
+	if !strings.Contains(doc, `"details":{"artifacts":[],"command_evidence":[],"decision":"handoff","destination":"feature_test/0001-a.yaml","destination_revision":"rev-next","question":null}`) {
 		t.Errorf("details are not as documented: %s", doc)
 	}
 	closeStore(t, s)
@@ -300,7 +300,8 @@ func TestOnlyAMoveIsProgress(t *testing.T) {
 	}{
 		{"handoff", "feature_test", "applied", true}, {"blocked", "feature_blocked", "applied", true},
 		{"needs_input", "feature_dev", "applied", false}, {"no_change", "feature_dev", "applied", false},
-		{"handoff", "", "rejected", false},
+		{"handoff", "", "rejected", false}, {"handoff", "feature_dev/0005-x.yaml", "applied", false},
+		{"handoff", "feature_test/0006-x.yaml", "applied", true}, // as receipts have it; above, those of an earlier version
 	} {
 		run := running(t, s, fmt.Sprintf("%04d-x", i))
 		env := envelope(run.Run, fmt.Sprint("r", i))

@@ -433,7 +433,7 @@ func (l *lab) merges() string {
 // wantVerified checks the one end that an approved task has: merged once, moved once, told once.
 func (l *lab) wantVerified() {
 	l.t.Helper()
-	if got := l.result(); got.Status != "applied" || got.Details.Destination != "verified" {
+	if got := l.result(); got.Status != "applied" || got.Details.Destination != "verified/0001-sample.yaml" {
 		l.t.Fatalf("result is %s: %+v, want applied to verified", got.Status, got.Details)
 	}
 	if got := l.queues(); got != "verified" {

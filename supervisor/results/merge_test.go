@@ -2,6 +2,7 @@ package results_test
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -22,7 +23,7 @@ func TestConflictHandsTheTaskBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := l.result().Details
-	if l.result().Status != "applied" || d.Destination != "feature_dev" || string(d.Extra["merge_conflict"]) != `["a.txt"]` {
+	if l.result().Status != "applied" || path.Dir(d.Destination) != "feature_dev" || string(d.Extra["merge_conflict"]) != `["a.txt"]` {
 		t.Errorf("result %s %+v", l.result().Status, d)
 	}
 	if l.queues() != "feature_dev" || l.git(l.root, "rev-parse", "main") != head || l.git(l.root, "rev-parse", "task/0001-sample") != branch {
@@ -159,7 +160,7 @@ func TestWorktreeThatChangedAfterTheMergeIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := l.result().Details
-	if l.result().Status != "applied" || d.Destination != "verified" || !strings.Contains(string(d.Extra["worktree_kept"]), "late.txt") {
+	if l.result().Status != "applied" || path.Dir(d.Destination) != "verified" || !strings.Contains(string(d.Extra["worktree_kept"]), "late.txt") {
 		t.Errorf("result %s %+v", l.result().Status, d)
 	}
 	if l.read(".worktrees/0001-sample/late.txt") != "late\n" || l.merges() != "1" {
@@ -294,7 +295,7 @@ func TestConflictAfterTheIntentHandsTheTaskBack(t *testing.T) {
 	if err := l.applier.Recover(l.ctx()); err != nil {
 		t.Fatal(err)
 	}
-	if d := l.result().Details; l.result().Status != "applied" || d.Destination != "feature_dev" || l.queues() != "feature_dev" || l.merges() != "0" {
+	if d := l.result().Details; l.result().Status != "applied" || path.Dir(d.Destination) != "feature_dev" || l.queues() != "feature_dev" || l.merges() != "0" {
 		t.Errorf("result %s %+v", l.result().Status, d)
 	}
 	if l.read("a.txt") != "theirs\n" || len(l.lines()) != 1 {

@@ -231,7 +231,7 @@ func (a *Applier) post(ctx context.Context, op *operation, name string) (why str
 
 // commit ends the operation and acknowledges the result in one transaction.
 func (a *Applier) commit(ctx context.Context, op *operation, ref tasks.Ref, kept string) error {
-	details := &runstore.ResultDetails{Destination: op.Destination, Decision: op.Decision, DestinationRevision: runstore.Revision(ref.Revision),
+	details := &runstore.ResultDetails{Destination: op.file(op.Destination), Decision: op.Decision, DestinationRevision: runstore.Revision(ref.Revision),
 		Artifacts: op.Artifacts, Question: op.Question, CommandEvidence: op.CommandEvidence, Extra: runstore.Members{}}
 	for name, value := range map[string]string{"merge_commit": op.mergeCommit(), "worktree_kept": kept} {
 		if value == "" {
