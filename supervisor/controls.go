@@ -61,11 +61,8 @@ func beginCancel(ctx context.Context, s *runstore.Store, r *runstore.Run) error 
 		if err := tx.SetControl(run.ID, run.Control.ID, "processing"); err != nil {
 			return err
 		}
-		switch run.State {
-		case runstore.Claimed, runstore.Cancelling:
-			return nil
-		}
-		if run.State.Terminal() {
+		// A claimed run ends cancelled without a state in between.
+		if s := run.State; s == runstore.Claimed || s == runstore.Cancelling || s.Terminal() {
 			return nil
 		}
 		return tx.Transition(run.ID, runstore.NewID(), runstore.Cancelling, operatorCancelled, nil)

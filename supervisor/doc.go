@@ -1,7 +1,7 @@
 // Package supervisor is the daemon: it takes the tasks of one project from queue to queue by
-// running agents on them, one supervised run at a time, crash-safely.
+// running agents on them, each in a supervised run, crash-safely.
 //
-// Read walk.go first: it is the way of one task through a run, one exported call a step. The
+// Read walk.go first: it is the way of one task through a run, step by step. The
 // loop (loop.go) decides when to look at the work again, and never polls: it waits for task
 // files, requests, ended processes and one timer. Everything that is decided is decided in the
 // rooms below, which are pure; everything durable goes through runstore.

@@ -143,10 +143,10 @@ func (d *Daemon) endAgent(ctx context.Context, e *execution) error {
 // leave closes the session and the agent's input and gives it a moment to go by itself: many save
 // their session then, some never go, and one that has stopped reading must not hold us up.
 func (e *execution) leave(ctx context.Context) {
-	// An agent that is gone, or that does not read, has no use for the end of its input.
 	e.session.CloseSession(ctx)
 	brief, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
+	// An agent that is gone, or that does not read, has no use for the end of its input.
 	_ = e.session.CloseInput(brief)
 	select {
 	case <-e.child.Ended():

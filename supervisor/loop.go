@@ -111,25 +111,25 @@ func (d *Daemon) pass(ctx context.Context) (time.Time, error) {
 // dispatch claims what may be claimed, one task after the other, and starts its run.
 func (d *Daemon) dispatch(ctx context.Context, found []tasks.Found) (time.Time, error) {
 	for ctx.Err() == nil {
-		plan, next, started := dispatch.Plan(d.world(), d.store.View(), found), time.Time{}, false
+		plan, next, again := dispatch.Plan(d.world(), d.store.View(), found), time.Time{}, false
 		d.logHolds(plan)
 		for _, j := range plan {
 			next = earliest(next, j.NextAt)
 			if j.Reason != dispatch.Ready {
 				continue
 			}
-			var err error
-			if started, err = d.claim(ctx, j); err != nil {
+			started, err := d.claim(ctx, j)
+			if err != nil {
 				return time.Time{}, err
 			}
 			// Every claim changes the counts that the rest was judged by, and one that was put off
 			// has its own time.
-			if _, off := d.later.waits(taskKey(j.Task.ID), d.o.Now()); started || off {
-				started = true
+			_, off := d.later.waits(taskKey(j.Task.ID), d.o.Now())
+			if again = started || off; again {
 				break
 			}
 		}
-		if !started {
+		if !again {
 			return next, nil
 		}
 	}
