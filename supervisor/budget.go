@@ -11,7 +11,6 @@ import (
 	"greatminds/internal/refusal"
 	"greatminds/runstore"
 	"greatminds/supervisor/policy"
-	"greatminds/transport"
 )
 
 // What a session still takes: bytes of input, and, where the binding limits it, cost. Both are checked
@@ -213,40 +212,6 @@ func (d *Daemon) admitPrompt(ctx context.Context, e *execution, id, text string)
 	e.usage.keep(saved)
 	e.usage.begin()
 	return nil
-}
-
-// sendPrompt sends one prompt of an open session and waits for its turn's end.
-func (d *Daemon) sendPrompt(ctx context.Context, e *execution, id, text string) (transport.Turn, error) {
-	if err := d.admitPrompt(ctx, e, id, text); err != nil {
-		return transport.Turn{}, &unsent{err}
-	}
-	budget := time.Duration(e.binding.TimeoutSeconds) * time.Second
-	prompt, cancel := context.WithTimeout(ctx, budget)
-	defer cancel()
-	prompt, stop := context.WithCancelCause(prompt)
-	defer stop(nil)
-	if deadline, ok := prompt.Deadline(); ok {
-		e.setPromptEnds(deadline)
-	}
-	e.usage.watch(e.costBudget(), stop)
-	turn, err := d.sampled(ctx, e, func() (transport.Turn, error) { return e.send(prompt, text) })
-	e.usage.finish(turn, d.o.Now())
-	return turn, err
-}
-
-// unsent is why a prompt was not sent.
-type unsent struct{ err error }
-
-func (u *unsent) Error() string { return u.err.Error() }
-func (u *unsent) Unwrap() error { return u.err }
-
-// notSent maps a prompt that was not sent to the run's end.
-func (e *execution) notSent(err error) ending {
-	var over *overrun
-	if errors.As(err, &over) {
-		return e.overBudget(over)
-	}
-	return storeFailed(err)
 }
 
 // costEnded is the end of a run whose cost budget ended its prompt, or lets no other one go; ok is

@@ -311,7 +311,8 @@ func (h *house) talk(f func(ctx context.Context, e *execution)) {
 	must(h.t, err)
 	e := &execution{run: claimed.Run, token: claimed.Token, task: task, binding: j.Binding, agent: agent,
 		workspace: claimed.Workspace, activity: make(chan struct{}, 1), began: time.Now()}
-	for name, step := range []func(context.Context, *execution) (ending, bool){d.begin, d.prepareWorkspace, d.compileContext, d.launch, d.openSession} {
+	for name, step := range []func(context.Context, *execution) (ending, bool){
+		d.begin, d.prepareWorkspace, d.compileContext, d.findSession, d.preflight, d.launch, d.openSession} {
 		if end, ok := step(ctx, e); !ok {
 			h.t.Fatalf("step %d: %s (%v)", name, end.reason, end.cause)
 		}

@@ -105,25 +105,6 @@ func (e *execution) hearAll() {
 	}
 }
 
-// outcome gathers what the run's durable outcome will say.
-type outcome struct {
-	contextBytes    int64
-	prompted        bool // the first prompt may have been sent
-	reserved        int64
-	sessionReserved int64
-	stopReason      string
-	strategy        string
-	errorType       string
-	errorCode       *int
-	authMethod      *string
-	inputBudget     map[string]any
-	idle            map[string]any
-	accountLimit    map[string]any
-	usageBudget     map[string]any
-	what            string
-	missing         []string // variables that the daemon's environment lacks
-}
-
 func (e *execution) setPromptEnds(t time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"greatminds/runstore"
-	"greatminds/transport"
 )
 
 // idleTimeout is the reason of a run whose agent said nothing for longer than its binding allows.
@@ -107,26 +106,6 @@ func (s *silence) broken(ctx context.Context) bool {
 			timer.Reset(left)
 		}
 	}
-}
-
-// send sends a prompt. A turn in which the agent is silent for its binding's limit is cancelled,
-// in the agent's own protocol, and fails with errIdle.
-func (e *execution) send(ctx context.Context, text string) (transport.Turn, error) {
-	limit := e.binding.IdleTimeoutSeconds
-	if limit == nil {
-		return e.session.Prompt(ctx, text)
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	e.silence.begin(time.Duration(*limit)*time.Second, e.session.Spoke)
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		if e.silence.broken(ctx) {
-			cancel(errIdle)
-		}
-	}()
-	defer func() { cancel(nil); <-watched }()
-	return e.session.Prompt(ctx, text)
 }
 
 // idled ends a run whose agent was silent for too long. What the agent was at is not known, so that

@@ -7,6 +7,25 @@ import (
 	"greatminds/transport"
 )
 
+// outcome gathers what the run's durable outcome will say.
+type outcome struct {
+	contextBytes    int64
+	prompted        bool // the first prompt may have been sent
+	reserved        int64
+	sessionReserved int64
+	stopReason      string
+	strategy        string
+	errorType       string
+	errorCode       *int
+	authMethod      *string
+	inputBudget     map[string]any
+	idle            map[string]any
+	accountLimit    map[string]any
+	usageBudget     map[string]any
+	what            string
+	missing         []string // variables that the daemon's environment lacks
+}
+
 // outcomeRecord is what is known of a run's outcome, at its end or while it goes on.
 func (e *execution) outcomeRecord(s transport.Stats) *runstore.Outcome {
 	c := e.outcome // what is published never changes

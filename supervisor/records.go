@@ -3,12 +3,9 @@ package supervisor
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"strings"
 	"time"
 
 	"greatminds/contract"
-	"greatminds/internal/redact"
 	"greatminds/runstore"
 	"greatminds/supervisor/policy"
 	"greatminds/tasks"
@@ -88,48 +85,6 @@ func (d *Daemon) recordProcess(ctx context.Context, e *execution) error {
 	})
 }
 
-// preflight finds what would fail after a process was started, and costs none.
-func (d *Daemon) preflight(e *execution) (ending, bool) {
-	e.environment = d.agentEnvironment(e)
-	var missing []string
-	for _, name := range e.agent.RequiredEnv {
-		if !d.has(name) {
-			missing = append(missing, name)
-		}
-	}
-	if len(missing) > 0 {
-		return e.lacksVariables("agent "+e.agent.ID, missing), false
-	}
-	if end, ok := d.prepareMCP(e); !ok {
-		return end, false
-	}
-	return d.admitContext(e)
-}
-
-// lacksVariables is the ending of a run that needs variables which the daemon's environment lacks.
-// It waits as for a login: whoever sets them has to start the daemon again.
-func (e *execution) lacksVariables(who string, names []string) ending {
-	code := authRequiredRPCCode
-	e.outcome.errorCode, e.outcome.missing = &code, names
-	e.outcome.what = fmt.Sprintf("%s needs the variable %s, which the daemon's environment lacks", who, strings.Join(names, ", "))
-	return ending{runstore.WaitingAuth, authRequired, nil}
-}
-
-func (d *Daemon) has(name string) bool { return d.o.Getenv(name) != "" }
-
-func (d *Daemon) agentEnvironment(e *execution) []string {
-	env, secrets := e.agent.Environ(d.o.Getenv)
-	secrets = append(secrets, string(e.token))
-	e.secrets = redact.New(secrets...)
-	return append(env, d.credential(e)...)
-}
-
-// credential is what lets a process of the run call the supervisor.
-func (d *Daemon) credential(e *execution) []string {
-	return []string{"GREATMINDS_PROJECT_DIR=" + d.o.Project.Root, "GREATMINDS_ROLE=" + string(e.binding.Role),
-		"GREATMINDS_RUN_ID=" + string(e.run.ID), "GREATMINDS_RUN_TOKEN=" + string(e.token)}
-}
-
 // recordSession makes the run running, with what the handshake agreed on.
 func (d *Daemon) recordSession(ctx context.Context, e *execution) error {
 	n := e.session.Negotiated()
@@ -184,4 +139,13 @@ func optional(n transport.Negotiated) map[string]bool {
 		return map[string]bool{}
 	}
 	return n.Optional
+}
+
+// observe records a boundary that the transport has seen. One that cannot be recorded fails the
+// turn: nothing counts as processed that was not observed. E-670.
+func (d *Daemon) observe(e *execution, s transport.Stage) {
+	if err := d.step("walk."+string(s), func() error { return d.stage(context.Background(), e, string(s)) }); err != nil {
+		e.unrecorded.CompareAndSwap(nil, &err)
+		d.log.Error("stage not recorded", "run_id", e.run.ID, "stage", s, "err", err)
+	}
 }

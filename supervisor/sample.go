@@ -6,17 +6,7 @@ import (
 
 	"greatminds/runstore"
 	"greatminds/supervisor/usage"
-	"greatminds/transport"
 )
-
-// observe records a boundary that the transport has seen. One that cannot be recorded fails the
-// turn: nothing counts as processed that was not observed. E-670.
-func (d *Daemon) observe(e *execution, s transport.Stage) {
-	if err := d.step("walk."+string(s), func() error { return d.stage(context.Background(), e, string(s)) }); err != nil {
-		e.unrecorded.CompareAndSwap(nil, &err)
-		d.log.Error("stage not recorded", "run_id", e.run.ID, "stage", s, "err", err)
-	}
-}
 
 // sampleEvery is the shortest time between two durable samples of a turn.
 const sampleEvery = 5 * time.Second

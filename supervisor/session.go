@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"encoding/json"
 
 	"greatminds/contract"
@@ -27,7 +28,7 @@ func text(s *string) string {
 
 // findSession looks for the session that the run goes on with. Where the history cannot be read,
 // there may be one, and a new one must not take its place.
-func (d *Daemon) findSession(e *execution) (ending, bool) {
+func (d *Daemon) findSession(_ context.Context, e *execution) (ending, bool) {
 	saved, err := savedSession(d.store.View().Apart(), e)
 	if err != nil {
 		return e.failed(sessionUnavailable, "HistoryError", err), false
@@ -38,10 +39,10 @@ func (d *Daemon) findSession(e *execution) (ending, bool) {
 	return ending{}, true
 }
 
-// savedSession finds the run that left the session to go on with: an earlier one of the same task with the same agent, binding
-// and workspace, also of one that has left for the history; nil where there is none. How that
-// run ended does not matter: its process is gone, and what the agent has kept of the session is
-// the agent's to say. E-248, E-250.
+// savedSession finds the run that left the session to go on with: an earlier one of the same task
+// with the same agent, binding and workspace, also one that has left for the history; nil where
+// there is none. How that run ended does not matter: its process is gone, and what the agent has
+// kept of the session is the agent's to say. E-248, E-250.
 func savedSession(v *runstore.View, e *execution) (*runstore.Run, error) {
 	if e.binding.Session != contract.SessionResume {
 		return nil, nil

@@ -17,10 +17,13 @@ import (
 //	claim      tasks.Lock, Tx.Claim(admit)    (claim.go)
 //	workspace  tasks.PrepareWorktree          here
 //	context    brief.Compile                  here
+//	session    an earlier one to go on with   (session.go)
+//	preflight  what would fail anyway         (preflight.go)
 //	gate       execgate.Start, Tx.RecordProcess, Child.Open
-//	session    transport.Open, Session.Prompt (permission.Broker.Ask beside it)
-//	end        the tree is ended, then the run is
-//	apply      results.Applier.Apply          (loop.go): journal, next queue
+//	session    transport.Open                 here
+//	prompt     Session.Prompt                 (turn.go; permission.Broker.Ask beside it)
+//	end        the tree is ended, then the run (finish.go)
+//	apply      results.Applier.Apply          (due.go): journal, next queue
 //
 // Each step either goes on or returns how the run ends; nothing after it is tried.
 func (d *Daemon) walk(ctx context.Context, e *execution) {
@@ -39,17 +42,12 @@ func (d *Daemon) steps(ctx context.Context, e *execution) ending {
 		return end
 	}
 	execgate.Ahead()
-	if end, ok := d.prepareWorkspace(ctx, e); !ok {
-		return end
-	}
-	if end, ok := d.compileContext(ctx, e); !ok {
-		return end
-	}
-	if end, ok := d.launch(ctx, e); !ok {
-		return end
-	}
-	if end, ok := d.openSession(ctx, e); !ok {
-		return end
+	for _, step := range []func(context.Context, *execution) (ending, bool){
+		d.prepareWorkspace, d.compileContext, d.findSession, d.preflight, d.launch, d.openSession,
+	} {
+		if end, ok := step(ctx, e); !ok {
+			return end
+		}
 	}
 	return d.promptTurn(ctx, e)
 }
@@ -71,8 +69,7 @@ func (d *Daemon) prepareWorkspace(ctx context.Context, e *execution) (ending, bo
 	return ending{}, true
 }
 
-// compileContext builds the first prompt and refuses what could not be sent anyway, before a
-// process costs anything.
+// compileContext builds the first prompt.
 func (d *Daemon) compileContext(ctx context.Context, e *execution) (ending, bool) {
 	e.document = brief.Compile(brief.Assignment{RunID: string(e.run.ID), Task: e.task, Role: e.binding.Role,
 		Workspace: e.workspace, CLI: d.o.CLI, Contract: d.contract, Schema: d.schema})
@@ -81,10 +78,7 @@ func (d *Daemon) compileContext(ctx context.Context, e *execution) (ending, bool
 	if err := d.stage(ctx, e, "context_ready"); err != nil {
 		return storeFailed(err), false
 	}
-	if end, ok := d.findSession(e); !ok {
-		return end, false
-	}
-	return d.preflight(e)
+	return ending{}, true
 }
 
 // launch brings keeper and gate up, makes the identity durable, and only then opens the gate.
@@ -120,19 +114,4 @@ func (d *Daemon) openSession(ctx context.Context, e *execution) (ending, bool) {
 		return storeFailed(err), false
 	}
 	return ending{}, true
-}
-
-// promptTurn sends the one prompt of a background run and waits for its stop reason.
-func (d *Daemon) promptTurn(ctx context.Context, e *execution) ending {
-	turn, err := d.sendPrompt(ctx, e, firstPrompt, e.prompt)
-	return e.turnEnded(ctx, turn, err)
-}
-
-// sampled runs a turn, and samples it beside.
-func (d *Daemon) sampled(ctx context.Context, e *execution, turn func() (transport.Turn, error)) (transport.Turn, error) {
-	ctx, rest := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() { defer close(ended); d.sample(ctx, e) }()
-	defer func() { rest(); <-ended }()
-	return turn()
 }

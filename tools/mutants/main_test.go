@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +52,33 @@ func TestOnlyATestThatPassedAndThenFailsHasNoticed(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// Every edit of our own list still fits the source, and its test is there: moved code would
+// otherwise be noticed only by who runs the whole list.
+func TestOurOwnListIsUpToDate(t *testing.T) {
+	all, err := read("mutants.yaml", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := filepath.Join("..", "..")
+	for _, m := range all {
+		source, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(m.File)))
+		if n := strings.Count(string(source), m.Old); err != nil || n != 1 {
+			t.Errorf("%s: %s holds the old text %d times (%v)", m.Promise, m.File, n, err)
+		}
+		files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(m.Package), "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		test, _, _ := strings.Cut(m.Test, "/")
+		if !slices.ContainsFunc(files, func(file string) bool {
+			text, err := os.ReadFile(file)
+			return err == nil && strings.Contains(string(text), "\nfunc "+test+"(")
+		}) {
+			t.Errorf("%s: no %s in %s", m.Promise, test, m.Package)
+		}
 	}
 }
 
