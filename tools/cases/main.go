@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"greatminds/fixtures/caserun"
+	"greatminds/fixtures/gobuild"
 )
 
 func main() {
@@ -121,12 +122,12 @@ func (c *call) cases() ([]*caserun.Case, error) {
 func (c *call) options(ctx context.Context, environ []string, folder string) (o caserun.Options, err error) {
 	o = caserun.Options{Work: folder, Environ: environ, Slack: c.slack, Timeout: c.timeout, Keep: c.keep, Coordd: strings.Fields(c.coordd), CLI: c.cli, Agent: c.agent}
 	if o.Agent == "" {
-		if o.Agent, err = caserun.BuildAgent(ctx, ".", folder); err != nil {
+		if o.Agent, err = gobuild.Program(ctx, folder, gobuild.FakeAgent); err != nil {
 			return o, err
 		}
 	}
 	if o.CLI == "" && c.clock == "" {
-		if c.clock, err = caserun.BuildClockProduct(ctx, ".", folder); err != nil {
+		if c.clock, err = gobuild.Program(ctx, filepath.Join(folder, "clock"), gobuild.Greatminds, "-tags", "testclock"); err != nil {
 			return o, err
 		}
 	}
@@ -136,7 +137,7 @@ func (c *call) options(ctx context.Context, environ []string, folder string) (o 
 		}
 	}
 	if o.CLI == "" {
-		o.CLI, err = caserun.BuildProduct(ctx, ".", folder)
+		o.CLI, err = gobuild.Program(ctx, folder, gobuild.Greatminds)
 		return o, err
 	}
 	o.CLI, err = program(o.CLI)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"greatminds/fixtures/gobuild"
 	"greatminds/fixtures/sample"
 )
 
@@ -73,20 +74,15 @@ var (
 	}
 )
 
-// binaries are the programs that are run.
+// binaries are the programs that are run, as paths.
 type binaries struct{ greatminds, agent string }
 
-// build builds them as they are released: without cgo.
-func build(ctx context.Context, folder string) (binaries, error) {
-	b := binaries{filepath.Join(folder, "greatminds"), filepath.Join(folder, "fakeagent")}
-	for target, source := range map[string]string{b.greatminds: "greatminds/cmd/greatminds", b.agent: "greatminds/fixtures/agent/cmd/fakeagent"} {
-		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", target, source)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return b, fmt.Errorf("build %s: %w\n%s", source, err, out)
-		}
+func build(ctx context.Context, folder string) (b binaries, err error) {
+	if b.greatminds, err = gobuild.Program(ctx, folder, gobuild.Greatminds); err != nil {
+		return b, err
 	}
-	return b, nil
+	b.agent, err = gobuild.Program(ctx, folder, gobuild.FakeAgent)
+	return b, err
 }
 
 // project is one project with six bindings.

@@ -2,25 +2,22 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os/exec"
-	"path/filepath"
+
+	"greatminds/fixtures/gobuild"
 )
 
-// binaries are the programs under test and the scripted agent.
+// binaries are the programs under test and the scripted agent, as paths.
 type binaries struct {
 	coordd, greatminds, agent string
 }
 
-// build builds the programs as they are built for users.
-func build(ctx context.Context, folder string) (binaries, error) {
-	b := binaries{filepath.Join(folder, "coordd"), filepath.Join(folder, "greatminds"), filepath.Join(folder, "fakeagent")}
-	for target, source := range map[string]string{
-		b.coordd: "greatminds/cmd/coordd", b.greatminds: "greatminds/cmd/greatminds", b.agent: "greatminds/fixtures/agent/cmd/fakeagent",
-	} {
-		out, err := exec.CommandContext(ctx, "go", "build", "-o", target, source).CombinedOutput()
-		if err != nil {
-			return b, fmt.Errorf("build %s: %w\n%s", source, err, out)
+func build(ctx context.Context, folder string) (b binaries, err error) {
+	for _, p := range []struct {
+		pkg  string
+		path *string
+	}{{gobuild.Coordd, &b.coordd}, {gobuild.Greatminds, &b.greatminds}, {gobuild.FakeAgent, &b.agent}} {
+		if *p.path, err = gobuild.Program(ctx, folder, p.pkg); err != nil {
+			return b, err
 		}
 	}
 	return b, nil

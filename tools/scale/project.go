@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"greatminds/fixtures/gobuild"
 )
 
 // program is one tool under measurement.
@@ -19,13 +21,10 @@ type program struct {
 	readyFile, readyWords string
 }
 
-// build builds our command line as it is released: without cgo.
 func build(ctx context.Context, work string) (program, error) {
-	cli := filepath.Join(work, "greatminds")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", cli, "greatminds/cmd/greatminds")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return program{}, fmt.Errorf("go build: %w\n%s", err, out)
+	cli, err := gobuild.Program(ctx, work, gobuild.Greatminds)
+	if err != nil {
+		return program{}, err
 	}
 	return program{name: "ours", cli: cli, coordd: []string{cli, "coordd"}, status: []string{"run", "status", "--json"}, readyWords: "coordd ready"}, nil
 }
