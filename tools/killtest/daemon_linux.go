@@ -151,8 +151,8 @@ func (d *daemon) seen() []pin {
 	return out
 }
 
-// killed ends the daemon by SIGKILL and looks what it leaves. Something that is stopped cannot end by
-// itself: then nothing is expected before the next start.
+// kill ends the daemon by SIGKILL and looks what it leaves. Where something of it is stopped, which
+// cannot end by itself, nothing is expected before the next start.
 func (p *project) kill(stopped bool) {
 	seen := p.daemon.seen()
 	p.daemon.signal(unix.SIGKILL)

@@ -35,8 +35,9 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(status)
 }
 
 // options are the command line.
@@ -111,10 +112,11 @@ func play(ctx context.Context, o options, out io.Writer) (sound bool, err error)
 		return false, errors.Join(err, os.RemoveAll(folder))
 	}
 	t := newTally(o, time.Now())
+	s := &series{options: o, built: built, folder: folder, tally: t, out: out}
 	for next := o.first; t.more(next) && ctx.Err() == nil; {
 		drawn := drawProject(o.seed, next)
 		drawn.rounds = min(drawn.rounds, t.left(next))
-		found, err := playProject(ctx, o, built, folder, drawn, t, out)
+		found, err := s.playProject(ctx, drawn)
 		if err != nil {
 			return false, fmt.Errorf("seed %d, round %d (kept: %s): %w", o.seed, next, folder, err)
 		}

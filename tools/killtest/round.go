@@ -13,17 +13,26 @@ import (
 	"time"
 )
 
+// series is what the projects of one call share.
+type series struct {
+	options
+	built  binaries
+	folder string // in which each project gets one of its own
+	tally  *tally
+	out    io.Writer
+}
+
 // playProject plays the rounds of one project and brings it to its end. found says that something was
 // found, in which case its folder stays.
-func playProject(ctx context.Context, o options, built binaries, parent string, drawn projectPlan, t *tally, out io.Writer) (found bool, err error) {
-	p, err := newProject(ctx, built, parent, drawn)
+func (s *series) playProject(ctx context.Context, drawn projectPlan) (found bool, err error) {
+	p, err := newProject(ctx, s.built, s.folder, drawn)
 	if err != nil {
 		return false, err
 	}
 	defer func() {
 		p.sweep()
 		err = errors.Join(err, p.watch.close())
-		if err == nil && !found && !o.keep {
+		if err == nil && !found && !s.keep {
 			err = os.RemoveAll(p.folder)
 		}
 	}()
@@ -32,21 +41,11 @@ func playProject(ctx context.Context, o options, built binaries, parent string, 
 	}
 	op := p.startOperator(ctx)
 	defer op.stop()
-	last := drawn.first
-	for ; last < drawn.first+drawn.rounds && p.isSound() && ctx.Err() == nil; last++ {
-		pl := draw(o.seed, last)
-		began := time.Now()
-		h, err := p.round(ctx, op, pl)
-		if err != nil {
-			return false, err
-		}
-		t.count(h)
-		if o.verbose {
-			fmt.Fprintf(out, "%4d  %-52s %-7s %4d ms\n", last, pl, h.target, time.Since(began).Milliseconds())
-		}
+	last, err := s.playRounds(ctx, p, op)
+	if err != nil {
+		return false, err
 	}
 	if p.isSound() && ctx.Err() == nil {
-		last = drawn.first + drawn.rounds - 1
 		if err := p.finish(ctx, op); err != nil {
 			return false, err
 		}
@@ -54,14 +53,38 @@ func playProject(ctx context.Context, o options, built binaries, parent string, 
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
-	t.add(p)
+	s.tally.add(p)
 	if !p.isSound() {
-		fmt.Fprintf(out, "found: seed %d, up to round %d (project of round %d), kept in %s\n", o.seed, last, drawn.first, p.folder)
-		for _, f := range p.findings {
-			fmt.Fprintf(out, "    %s\n", strings.ReplaceAll(f.String(), "\n", "\n        "))
-		}
+		s.tell(p, last)
 	}
 	return !p.isSound(), op.fault
+}
+
+// playRounds plays the rounds of a project until something is found, and returns the last of them.
+func (s *series) playRounds(ctx context.Context, p *project, op *operator) (last int, err error) {
+	last = p.drawn.first
+	for n := last; n < p.drawn.first+p.drawn.rounds && p.isSound() && ctx.Err() == nil; n++ {
+		pl := draw(s.seed, n)
+		began := time.Now()
+		h, err := p.round(ctx, op, pl)
+		if err != nil {
+			return n, err
+		}
+		s.tally.count(h)
+		if s.verbose {
+			fmt.Fprintf(s.out, "%4d  %-52s %-7s %4d ms\n", n, pl, h.target, time.Since(began).Milliseconds())
+		}
+		last = n
+	}
+	return last, nil
+}
+
+// tell prints what was found in a project, up to a round.
+func (s *series) tell(p *project, round int) {
+	fmt.Fprintf(s.out, "found: seed %d, up to round %d (project of round %d), kept in %s\n", s.seed, round, p.drawn.first, p.folder)
+	for _, f := range p.findings {
+		fmt.Fprintf(s.out, "    %s\n", strings.ReplaceAll(f.String(), "\n", "\n        "))
+	}
 }
 
 // round plays one round: strike, restart, check.

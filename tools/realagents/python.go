@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -40,7 +39,7 @@ func (b *bench) findPython(ctx context.Context, versions []string) (string, erro
 			if err == nil && out == version {
 				return candidate, nil
 			}
-			looked = append(looked, fmt.Sprintf("%s (%v)", candidate, errors.Join(err)))
+			looked = append(looked, fmt.Sprintf("%s (%v)", candidate, err))
 		}
 	}
 	return "", fmt.Errorf("no Python %s with venv; looked at %s; install one, for example pyenv install %s",
