@@ -44,15 +44,16 @@ type call struct {
 
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
 	c, err := parse(args, stderr)
+	var failed bool
 	if err == nil {
-		var failed bool
-		if failed, err = c.play(ctx, environ, stdout); err == nil && !failed {
-			return 0
-		} else if err == nil {
-			return 1
-		}
+		failed, err = c.play(ctx, environ, stdout)
 	}
-	if !errors.Is(err, flag.ErrHelp) {
+	switch {
+	case err == nil && !failed:
+		return 0
+	case err == nil:
+		return 1
+	case !errors.Is(err, flag.ErrHelp):
 		fmt.Fprintln(stderr, "Error:", err)
 	}
 	return 2

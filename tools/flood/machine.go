@@ -19,16 +19,16 @@ type machine struct {
 
 func startMachine(ctx context.Context, folder string) *machine {
 	ctx, cancel := context.WithCancel(ctx)
-	c := &machine{cancel: cancel, done: make(chan struct{})}
+	m := &machine{cancel: cancel, done: make(chan struct{})}
 	go func() {
-		defer close(c.done)
-		c.err = c.measure(ctx, filepath.Join(folder, "control"))
+		defer close(m.done)
+		m.err = m.measure(ctx, filepath.Join(folder, "control"))
 	}()
-	return c
+	return m
 }
 
 // measure waits for a timer and syncs a line, again and again until ctx ends.
-func (c *machine) measure(ctx context.Context, path string) (err error) {
+func (m *machine) measure(ctx context.Context, path string) (err error) {
 	const span = 20 * time.Millisecond
 	file, err := os.Create(path)
 	if err != nil {
@@ -47,20 +47,20 @@ func (c *machine) measure(ctx context.Context, path string) (err error) {
 			return nil
 		}
 		begun := time.Now()
-		c.timer = append(c.timer, begun.Sub(due))
+		m.timer = append(m.timer, begun.Sub(due))
 		if _, err := file.Write(line); err != nil {
 			return err
 		}
 		if err := file.Sync(); err != nil {
 			return err
 		}
-		c.disk = append(c.disk, time.Since(begun))
+		m.disk = append(m.disk, time.Since(begun))
 	}
 }
 
 // stop ends the measurement.
-func (c *machine) stop() (timer, disk spread, err error) {
-	c.cancel()
-	<-c.done
-	return spreadOf(c.timer), spreadOf(c.disk), c.err
+func (m *machine) stop() (timer, disk spread, err error) {
+	m.cancel()
+	<-m.done
+	return spreadOf(m.timer), spreadOf(m.disk), m.err
 }

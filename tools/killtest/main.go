@@ -78,15 +78,16 @@ func parse(args []string, stderr io.Writer) (options, error) {
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stderr)
+	var sound bool
 	if err == nil {
-		var sound bool
-		if sound, err = play(ctx, o, stdout); err == nil && sound {
-			return 0
-		} else if err == nil {
-			return 1
-		}
+		sound, err = play(ctx, o, stdout)
 	}
-	if !errors.Is(err, flag.ErrHelp) {
+	switch {
+	case err == nil && sound:
+		return 0
+	case err == nil:
+		return 1
+	case !errors.Is(err, flag.ErrHelp):
 		fmt.Fprintln(stderr, "killtest:", err)
 	}
 	return 2

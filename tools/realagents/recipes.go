@@ -59,10 +59,10 @@ type setting struct {
 
 // recipes are the agents that are known to work, the lightest first: by the time from an empty
 // cache to the merge, and by what runs meanwhile.
-var recipes = slices.Concat(oldRecipes, nodeRecipes, pythonRecipes)
+var recipes = slices.Concat(plainRecipes, nodeRecipes, pythonRecipes)
 
-// oldRecipes run by themselves or on the Node that is installed.
-var oldRecipes = []recipe{
+// plainRecipes run by themselves or on the Node that is installed.
+var plainRecipes = []recipe{
 	{
 		name: "codex", packages: []string{"@zed-industries/codex-acp@0.16.0"},
 		program: "%I/node_modules/@zed-industries/codex-acp-linux-%A/bin/codex-acp",
