@@ -15,21 +15,20 @@ import (
 // to all; what they may import themselves is listed like any other. A room ending in "/..." speaks
 // for all folders below it.
 var mayImport = map[string][]string{
-	"contract":        nil,
-	"tasks":           {"contract"},
-	"runstore":        {"contract"},
-	"transport":       nil,
-	"commands":        {"runstore", "contract"},
-	"setup":           {"contract", "tasks"},
-	"supervisor":      {"contract", "tasks", "runstore", "transport", "commands", "supervisor/..."},
-	"supervisor/...":  {"contract", "tasks", "runstore", "transport", "commands", "supervisor/..."},
-	"demo":            {"setup", "supervisor/control", "fixtures/agent", "fixtures/sample", "contract"},
-	"cmd/...":         {"contract", "tasks", "setup", "supervisor", "supervisor/...", "runstore", "demo", "mcp", "cmd/cli"},
-	"fixtures/...":    {"fixtures/..."},
-	"tools/...":       {"*"},
-	"internal/...":    nil,
-	"mcp":             {"supervisor/control"},
-	"supervisor/seat": {"transport"},
+	"contract":       nil,
+	"tasks":          {"contract"},
+	"runstore":       {"contract"},
+	"transport":      nil,
+	"commands":       {"runstore", "contract"},
+	"setup":          {"contract", "tasks"},
+	"supervisor":     {"contract", "tasks", "runstore", "transport", "commands", "supervisor/..."},
+	"supervisor/...": {"contract", "tasks", "runstore", "transport", "commands", "supervisor/..."},
+	"demo":           {"setup", "supervisor/control", "fixtures/agent", "fixtures/sample", "contract"},
+	"cmd/...":        {"contract", "tasks", "setup", "supervisor", "supervisor/...", "runstore", "demo", "mcp", "cmd/cli"},
+	"fixtures/...":   {"fixtures/..."},
+	"tools/...":      {"*"},
+	"internal/...":   nil,
+	"mcp":            {"supervisor/control"},
 }
 
 // internalMay lists the few imports between rooms below internal.

@@ -77,7 +77,8 @@ type Look struct {
 const (
 	// AgentPatience is enough for the slowest, which takes 8 s on an idle machine.
 	AgentPatience = 30 * time.Second
-	// asked at once, so that slow programs do not add up, and do not slow each other down too much.
+	// askedAtOnce is how many programs are asked at a time: slow ones do not add up, and do not slow
+	// each other down too much.
 	askedAtOnce = 3
 )
 

@@ -15,8 +15,9 @@
 // recording client become `expect` steps, with what they must hold; the agent's answers become `reply`
 // steps, so that they carry the ids of the client that is there; everything else that the agent wrote is
 // written as it was, a cut message padded to its length; answers of the client become `await` steps. Where
-// the client cancelled stands a mark, cancel-N in the Nth turn. The time between the lines is not kept. What our client never does is left out where the rest stands
-// without it, and makes the transcript not applicable otherwise.
+// the client cancelled stands a mark, cancel-N in the Nth turn. The time between the lines is not kept.
+// What our client never does is left out where the rest stands without it, and makes the transcript not
+// applicable otherwise.
 //
 // Exit status: 0, 1 when a transcript is not applicable and its script was asked for, 2 for a wrong call
 // or a file that is not understood.
