@@ -61,7 +61,7 @@ func keepOriginal(o Options, f *files, r *replayed) error {
 		if err != nil {
 			return notTakenOver(err)
 		}
-		at := float64(o.Now().UnixMicro()) / 1e6
+		at := Epoch(o.Now())
 		if r.state.extra == nil {
 			r.state.extra = Members{}
 		}
@@ -125,7 +125,7 @@ func translated(raw []byte, off int) ([]byte, error) {
 			if err != nil {
 				return nil, wrongType(m.raw, m.off, m.key+": a time")
 			}
-			s[m.key], theirs = encode(float64(t.UnixMicro())/1e6), true
+			s[m.key], theirs = encode(Epoch(t)), true
 		case "source", "destination":
 			if queue := path.Dir(unquote(m.raw)); queue != "." {
 				s[m.key], theirs = encode(queue), true

@@ -81,11 +81,10 @@ func (tx *Tx) AnswerPermission(id PermissionID, option string) (*Permission, boo
 func offered(p *Permission, option string) error {
 	var ids []string
 	for _, o := range p.Options {
-		once := o.Kind == "allow_once" || o.Kind == "reject_once"
-		if o.OptionID == option && once {
+		if o.OptionID == option && o.Once() {
 			return nil
 		}
-		if once {
+		if o.Once() {
 			ids = append(ids, o.OptionID)
 		}
 	}
@@ -99,8 +98,8 @@ func (tx *Tx) ConsumePermission(id PermissionID) error {
 }
 
 // ClosePermission cancels a request that was not consumed and emits permission_cancelled.
-// Reason is callback_closed, run_closed or supervisor_restart. One that is closed already
-// stays as it is.
+// Reason is callback_closed, withdrawn, run_closed or supervisor_restart. One that is closed
+// already stays as it is.
 func (tx *Tx) ClosePermission(id PermissionID, reason string) error {
 	if p := tx.Permission(id); p != nil && p.Status == permissionCancelled {
 		return nil

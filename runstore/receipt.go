@@ -161,6 +161,9 @@ type Option struct {
 	Extra    Members `json:"-"`
 }
 
+// Once tells whether the option holds for its one question alone. No other may be chosen.
+func (o Option) Once() bool { return o.Kind == "allow_once" || o.Kind == "reject_once" }
+
 // Permission is one permission request of an agent. Spec: "Operator permission requests".
 type Permission struct {
 	ID           PermissionID `json:"id"`

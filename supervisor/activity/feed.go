@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"greatminds/internal/redact"
+	"greatminds/runstore"
 	"greatminds/transport"
 )
 
@@ -125,7 +126,7 @@ func (f *Feed) add(it *item) *item {
 		last.Open = false // its rest is masked when somebody looks
 	}
 	f.last++
-	it.Sequence, it.At = f.last, epoch(f.now())
+	it.Sequence, it.At = f.last, runstore.Epoch(f.now())
 	f.items = append(f.items, it)
 	f.weigh(it)
 	f.touched()
@@ -176,5 +177,3 @@ func (f *Feed) Changed() <-chan struct{} {
 	}
 	return f.changed
 }
-
-func epoch(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"greatminds/runstore"
 	"greatminds/transport"
 )
 
@@ -98,7 +99,7 @@ func (f *Feed) Document() *Document {
 func (f *Feed) document() *Document {
 	d := &Document{Version: Version, RunID: f.runID, Dropped: f.dropped, Items: []Item{}}
 	if !f.updated.IsZero() {
-		at := epoch(f.updated)
+		at := runstore.Epoch(f.updated)
 		d.UpdatedAt = &at
 	}
 	for _, it := range f.items {

@@ -167,7 +167,7 @@ func runCommandResolve(ctx context.Context, r *request) (any, error) {
 			return nil, refusal.New(refusal.CodeNotRecoverable, "only a command in needs_recovery can be resolved",
 				"command %s is %s", c.ID, c.Status)
 		}
-		at := seconds(tx.Now())
+		at := runstore.Epoch(tx.Now())
 		err := tx.SetCommand(c.ID, "resolved", func(c *runstore.Command) { c.Resolution, c.ResolvedAt = args.Reason, &at })
 		return tx.Command(c.ID), err
 	})
@@ -217,6 +217,3 @@ func checkReason(reason string) error {
 func unknownReceipt(id runstore.CommandID) error {
 	return refusal.New(refusal.CodeCommandReceipt, "read the request ids from `greatminds run status`", "unknown command request %q", id)
 }
-
-// seconds is a time as the store's documents have it: epoch seconds.
-func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }

@@ -6,6 +6,7 @@ import (
 
 	"greatminds/internal/refusal"
 	"greatminds/runstore"
+	"greatminds/supervisor/permission"
 )
 
 // Paused is the answer of run.pause and run.resume.
@@ -124,12 +125,8 @@ func runRetry(ctx context.Context, r *request) (any, error) {
 // endWaiting ends a run that waits without a process: there is nothing to stop, so that the
 // control is carried out by the store alone.
 func endWaiting(tx *runstore.Tx, run *runstore.Run, c *runstore.Control) error {
-	for _, p := range tx.PermissionsOfRun(run.ID) {
-		if p.Status == "pending" || p.Status == "answered" {
-			if err := tx.ClosePermission(p.ID, "run_closed"); err != nil {
-				return err
-			}
-		}
+	if err := permission.CloseRun(tx, run.ID, permission.RunClosed); err != nil {
+		return err
 	}
 	if err := tx.SetControl(run.ID, c.ID, "processing"); err != nil {
 		return err
@@ -153,12 +150,12 @@ func mayRetry(v *runstore.View, run *runstore.Run, live bool) error {
 		return refusal.New(refusal.CodeRunSuperseded, fmt.Sprintf("retry that one: `greatminds run retry %s`", newest.ID),
 			"run %s is not the newest of task %s: run %s came after it", run.ID, run.TaskID, newest.ID)
 	}
-	if result := v.ResultOfRun(run.ID); result != nil && openResult(result) {
+	if result := v.ResultOfRun(run.ID); result != nil && result.Open() {
 		return refusal.New(refusal.CodeResultPending, resultRemedy(result),
 			"result %s of run %s is %s", result.ID(), run.ID, result.Status)
 	}
 	for _, c := range v.CommandsOfRun(run.ID) {
-		if openCommand(c) {
+		if c.Open() {
 			return refusal.New(refusal.CodeCommandPending, commandRemedy(c),
 				"command %s of run %s is %s", c.ID, run.ID, c.Status)
 		}
@@ -192,18 +189,6 @@ func otherControl(run *runstore.Run, kind string) error {
 // waits tells whether a run waits for a person, with its processes proven gone.
 func waits(run *runstore.Run) bool {
 	return run.Process == nil && (run.State == runstore.WaitingInput || run.State == runstore.WaitingAuth)
-}
-
-func openResult(r *runstore.Result) bool {
-	return r.Status == "received" || r.Status == "applying" || r.Status == "needs_recovery"
-}
-
-func openCommand(c *runstore.Command) bool {
-	switch c.Status {
-	case "queued", "starting", "running", "needs_recovery":
-		return true
-	}
-	return false
 }
 
 func resultRemedy(r *runstore.Result) string {

@@ -133,9 +133,9 @@ func offered(p *runstore.Permission, option string) error {
 		return refusal.New(refusal.CodeOptionRefused, "choose one of: "+onceOptions(p),
 			"option %q was not offered by request %s", option, p.ID)
 	}
-	if kind := p.Options[i].Kind; kind != "allow_once" && kind != "reject_once" {
+	if o := p.Options[i]; !o.Once() {
 		return refusal.New(refusal.CodeOptionRefused, "choose one of: "+onceOptions(p),
-			"option %q of request %s is a lasting one (%s), and only single answers are given", option, p.ID, kind)
+			"option %q of request %s is a lasting one (%s), and only single answers are given", option, p.ID, o.Kind)
 	}
 	return nil
 }
@@ -143,7 +143,7 @@ func offered(p *runstore.Permission, option string) error {
 func onceOptions(p *runstore.Permission) string {
 	var ids []string
 	for _, o := range p.Options {
-		if o.Kind == "allow_once" || o.Kind == "reject_once" {
+		if o.Once() {
 			ids = append(ids, fmt.Sprintf("%s (%s)", o.OptionID, o.Kind))
 		}
 	}

@@ -147,7 +147,7 @@ func (r *request) accepting(v *runstore.View) error {
 			"run %s is %s", r.run.ID, state)
 	}
 	for _, c := range v.CommandsOfRun(run.ID) {
-		if openCommand(c) {
+		if c.Open() {
 			return refusal.New(refusal.CodeCommandPending,
 				fmt.Sprintf("wait for its receipt (`run command-status %s`), then submit again", c.ID),
 				"command %s of run %s is still %s", c.ID, run.ID, c.Status)

@@ -108,10 +108,7 @@ func (r *request) watched(args WatchArgs) (*Watched, error) {
 }
 
 // over tells whether nothing more comes of a run by itself.
-func over(run *runstore.Run) bool {
-	held := run.State == runstore.WaitingInput || run.State == runstore.WaitingAuth
-	return run.State.Terminal() || held && run.Process == nil
-}
+func over(run *runstore.Run) bool { return run.State.Terminal() || waits(run) }
 
 // activity is what the agent of a run is or was seen doing; nil where nothing of it is kept.
 func (e *Env) activity(run runstore.RunID) (*activity.Document, error) {

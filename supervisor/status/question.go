@@ -78,7 +78,7 @@ func describe(tool json.RawMessage) described {
 func Choices(p *runstore.Permission) []runstore.Option {
 	var out []runstore.Option
 	for _, o := range p.Options {
-		if once(o) {
+		if o.Once() {
 			out = append(out, o)
 		}
 	}
@@ -136,7 +136,7 @@ func QuestionText(p *runstore.Permission, run *runstore.Run, now time.Time, from
 	}
 	number := 0
 	for _, o := range p.Options {
-		if once(o) {
+		if o.Once() {
 			number++
 			fmt.Fprintf(&b, "  %d  %-11s  %s [%s]\n", number, o.Kind, word(safe(o.Name, 80), "without a name"), safe(o.OptionID, 80))
 		} else {
@@ -270,4 +270,15 @@ func QuestionList(open []*runstore.Permission, tasks map[runstore.PermissionID]r
 		out = append(out, AskLines(p, string(tasks[p.ID]), now, from)...)
 	}
 	return strings.Join(out, "\n")
+}
+
+// AskLines are the lines of an open question: what is asked, and the commands that show and answer it.
+// Where nobody can answer it now they say so, and what becomes of it.
+func AskLines(p *runstore.Permission, task string, now time.Time, from Source) []string {
+	tool := describe(p.Tool)
+	what := safe(tool.Title, maxTitle) + " (" + safe(tool.Kind, 40) + ")"
+	if from == NoDaemon {
+		return append([]string{task + " asked: " + what}, from.answerLines(p)...)
+	}
+	return append([]string{fmt.Sprintf("%s asks: %s, %s left", task, what, left(p.ExpiresAt, now))}, from.answerLines(p)...)
 }

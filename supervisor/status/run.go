@@ -55,10 +55,8 @@ func (s *shown) head(b *strings.Builder, now time.Time, from Source) {
 	if why != "" {
 		fmt.Fprintf(b, "Why       %s\n", why)
 	}
-	if o != nil {
-		if o.StopReason != nil {
-			fmt.Fprintf(b, "Stop      %s\n", safe(*o.StopReason, 80))
-		}
+	if o != nil && o.StopReason != nil {
+		fmt.Fprintf(b, "Stop      %s\n", safe(*o.StopReason, 80))
 	}
 	next := nextCommands(r)
 	if from.lost(r) {

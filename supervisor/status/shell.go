@@ -40,12 +40,3 @@ func shellWord(s string) (string, bool) {
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'", true
 }
-
-// cut shortens a text to at most n characters, and says so.
-func cut(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	runes := []rune(s)
-	return string(runes[:n-1]) + "…"
-}

@@ -34,7 +34,7 @@ func (s Source) answerLines(p *runstore.Permission) []string {
 			"  greatminds run retry "+string(p.RunID)+"    # starts the run over", "  greatminds run cancel "+string(p.RunID)+"    # gives it up")
 	}
 	for _, o := range p.Options {
-		if once(o) {
+		if o.Once() {
 			out = append(out, "  "+AnswerCommand(p.ID, o.OptionID)+"    # "+o.Kind+", "+safe(o.Name, 60))
 		}
 	}

@@ -210,8 +210,8 @@ func keys[K ~string, V any](m map[K]V) []K {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-func since(at float64, now time.Time) string { return span(float64(now.UnixMicro())/1e6 - at) }
-func left(at float64, now time.Time) string  { return span(at - float64(now.UnixMicro())/1e6) }
+func since(at float64, now time.Time) string { return span(runstore.Epoch(now) - at) }
+func left(at float64, now time.Time) string  { return span(at - runstore.Epoch(now)) }
 
 func span(seconds float64) string {
 	return (time.Duration(max(seconds, 0)) * time.Second).String()

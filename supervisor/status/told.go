@@ -3,10 +3,9 @@ package status
 import (
 	"fmt"
 	"strings"
-	"time"
+	"unicode/utf8"
 
 	"greatminds/internal/termsafe"
-	"greatminds/runstore"
 	"greatminds/supervisor/activity"
 )
 
@@ -121,16 +120,11 @@ func safe(s string, n int) string {
 	return cut(termsafe.Line(strings.Join(lines, "\n")), n)
 }
 
-// AskLines are the lines of an open question: what is asked, and the commands that show and answer it.
-// Where nobody can answer it now they say so, and what becomes of it.
-func AskLines(p *runstore.Permission, task string, now time.Time, from Source) []string {
-	tool := describe(p.Tool)
-	what := safe(tool.Title, maxTitle) + " (" + safe(tool.Kind, 40) + ")"
-	if from == NoDaemon {
-		return append([]string{task + " asked: " + what}, from.answerLines(p)...)
+// cut shortens a text to at most n characters, and says so.
+func cut(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
 	}
-	return append([]string{fmt.Sprintf("%s asks: %s, %s left", task, what, left(p.ExpiresAt, now))}, from.answerLines(p)...)
+	runes := []rune(s)
+	return string(runes[:n-1]) + "…"
 }
-
-// once tells whether an option may be chosen: it holds for this question alone.
-func once(o runstore.Option) bool { return o.Kind == "allow_once" || o.Kind == "reject_once" }
