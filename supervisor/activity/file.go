@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"greatminds/internal/durable"
+	"greatminds/internal/pace"
 )
 
 const (
@@ -47,22 +48,7 @@ func Prepare(disk *durable.Disk, store string) error {
 // Keep writes the feed to its file while it changes, at most once a second, until ctx ends. A write that
 // fails is tried again with the next change; [Feed.Write] says at the end whether it is there.
 func (f *Feed) Keep(ctx context.Context, disk *durable.Disk, store string) {
-	pause := time.NewTimer(writeEvery)
-	defer pause.Stop()
-	for {
-		select {
-		case <-f.notice:
-		case <-ctx.Done():
-			return
-		}
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			return
-		}
-		_ = f.Write(disk, store) // it stays unwritten
-		pause.Reset(writeEvery)
-	}
+	pace.Keep(ctx, f.notice, writeEvery, func() { _ = f.Write(disk, store) }) // what failed stays unwritten
 }
 
 // Write puts the feed into its file where that is behind.
