@@ -6,9 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // A daemon killed at each step around the checkout and the branch ends with one merge and a
@@ -96,32 +93,17 @@ func cutReview(t *testing.T) *review {
 	write(t, filepath.Join(r.project, ".git", "info", "attributes"), "a.txt filter=slow\n")
 	r.put(t, "keep.txt", "half done\n")
 
-	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
-	must(t, err)
-	defer unix.Close(fd)
-	_, err = unix.InotifyAddWatch(fd, r.root, unix.IN_CREATE)
-	must(t, err)
 	cmd := exec.Command(r.cli, "coordd", "--once", "--project-dir", r.project)
 	cmd.Env = r.env()
 	must(t, cmd.Start())
-	for limit := time.Now().Add(90 * time.Second); ; {
-		if _, err := os.Stat(filepath.Join(r.root, "in-filter")); err == nil {
-			break
-		}
-		left := time.Until(limit)
-		if left <= 0 {
-			break
-		}
-		if ready, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds())+1); ready == 1 && err == nil {
-			var buf [4096]byte
-			_, err = unix.Read(fd, buf[:])
-			must(t, err)
-		}
-	}
+	reached := awaitChange(t, []string{r.root}, func() bool {
+		_, err := os.Stat(filepath.Join(r.root, "in-filter"))
+		return err == nil
+	})
 	must(t, cmd.Process.Kill())
 	_ = cmd.Wait() // it was killed
-	if _, err := os.Stat(filepath.Join(r.root, "in-filter")); err != nil {
-		t.Fatalf("git did not reach the filter: %v", err)
+	if !reached {
+		t.Fatal("git did not reach the filter")
 	}
 	r.nothingLeft(t)
 	if _, err := os.Stat(filepath.Join(r.project, "dir", "b.txt")); !os.IsNotExist(err) {

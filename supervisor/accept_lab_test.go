@@ -9,9 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // review is a project whose one task stands in feature_review. Its reviewer does the whole work
@@ -246,25 +243,14 @@ func (r *review) receipt(t *testing.T) receipt {
 func (r *review) wait(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	runtime := filepath.Join(r.project, ".greatminds")
-	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
-	must(t, err)
-	defer unix.Close(fd)
-	for _, dir := range []string{filepath.Join(runtime, ".runtime"), filepath.Join(runtime, "verified"), filepath.Join(runtime, "feature_dev")} {
-		must(t, os.MkdirAll(dir, 0o755))
-		_, err = unix.InotifyAddWatch(fd, dir, unix.IN_MODIFY|unix.IN_CREATE|unix.IN_MOVED_TO)
-		must(t, err)
-	}
-	limit := time.Now().Add(90 * time.Second)
-	for !ok() {
-		left := time.Until(limit)
-		if left <= 0 || r.failed(t) {
-			t.Fatalf("%s has not come; receipt %+v", what, r.receipt(t))
-		}
-		if ready, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds())+1); ready == 1 && err == nil {
-			var buf [16 << 10]byte
-			_, err = unix.Read(fd, buf[:])
-			must(t, err)
-		}
+	var came bool
+	over := awaitChange(t, []string{filepath.Join(runtime, ".runtime"), filepath.Join(runtime, "verified"), filepath.Join(runtime, "feature_dev")},
+		func() bool {
+			came = ok()
+			return came || r.failed(t)
+		})
+	if !over || !came {
+		t.Fatalf("%s has not come; receipt %+v", what, r.receipt(t))
 	}
 }
 

@@ -126,28 +126,41 @@ func (l *lab) marked(t testing.TB, name string) map[string]any {
 func (l *lab) traced(t testing.TB, want func(map[string]any) bool) map[string]any {
 	t.Helper()
 	trace := filepath.Join(filepath.Dir(l.script("dev")), "trace.jsonl")
+	var found map[string]any
+	if !awaitChange(t, []string{filepath.Dir(trace)}, func() bool {
+		found = l.find(t, trace, want)
+		return found != nil
+	}) {
+		data, _ := os.ReadFile(trace) // only for the message
+		t.Fatalf("the agent's trace does not hold what was waited for:\n%s\n%s", data, l.log.String())
+	}
+	return found
+}
+
+// awaitChange looks again whenever something changes in one of the folders, which it makes where they
+// are missing, until the condition holds. It is false when that takes longer than 90 s.
+func awaitChange(t testing.TB, folders []string, holds func() bool) bool {
+	t.Helper()
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
 	must(t, err)
 	defer unix.Close(fd)
-	_, err = unix.InotifyAddWatch(fd, filepath.Dir(trace), unix.IN_MODIFY|unix.IN_CREATE|unix.IN_CLOSE_WRITE)
-	must(t, err)
-	limit := time.Now().Add(90 * time.Second)
-	for {
-		if e := l.find(t, trace, want); e != nil {
-			return e
-		}
+	for _, folder := range folders {
+		must(t, os.MkdirAll(folder, 0o755))
+		_, err = unix.InotifyAddWatch(fd, folder, unix.IN_MODIFY|unix.IN_CREATE|unix.IN_CLOSE_WRITE|unix.IN_MOVED_TO)
+		must(t, err)
+	}
+	for limit := time.Now().Add(90 * time.Second); !holds(); {
 		left := time.Until(limit)
 		if left <= 0 {
-			data, _ := os.ReadFile(trace) // only for the message
-			t.Fatalf("the agent's trace does not hold what was waited for:\n%s\n%s", data, l.log.String())
+			return false
 		}
-		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds())+1)
-		if ready == 1 && err == nil {
-			var buf [4096]byte
+		if ready, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds())+1); ready == 1 && err == nil {
+			var buf [16 << 10]byte
 			_, err = unix.Read(fd, buf[:])
 			must(t, err)
 		}
 	}
+	return true
 }
 
 func (l *lab) find(t testing.TB, trace string, want func(map[string]any) bool) map[string]any {

@@ -1,9 +1,7 @@
 package tasks_test
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,8 +10,8 @@ import (
 	"time"
 
 	"greatminds/contract"
+	"greatminds/fixtures/baretool"
 	"greatminds/internal/durable"
-	"greatminds/internal/execgate"
 	"greatminds/internal/refusal"
 	"greatminds/tasks"
 )
@@ -41,7 +39,7 @@ func newLab(t *testing.T, branch string) *lab {
 			t.Fatal(err)
 		}
 	}
-	l.git = &tasks.Git{Env: l.env(), Disk: durable.NewDisk(nil), Scratch: filepath.Join(top, "scratch"), Run: plain}
+	l.git = &tasks.Git{Env: l.env(), Disk: durable.NewDisk(nil), Scratch: filepath.Join(top, "scratch"), Run: baretool.Run}
 	l.project = contract.Project{Root: l.root, Runtime: filepath.Join(l.root, ".greatminds")}
 	l.policy = contract.Worktrees{BasePath: ".worktrees", BranchPrefix: "task/", DefaultBranch: branch, MergeStrategy: "--no-ff",
 		CleanupOnArchive: true, CleanupOnVerified: true, ConflictHandbackTo: "feature_dev",
@@ -53,25 +51,6 @@ func newLab(t *testing.T, branch string) *lab {
 	l.write(".gitignore", ".worktrees/\n.greatminds/\nignored.txt\n")
 	l.commit(l.root, "base")
 	return l
-}
-
-// plain runs a program without a keeper, which the scenarios that repeat an operation for each of
-// its steps could not afford; what a keeper does is proven where it is made.
-func plain(ctx context.Context, t execgate.Tool) (execgate.ToolOutput, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, t.Timeout, execgate.ErrToolTimeout)
-	defer cancel()
-	var stdout, stderr bytes.Buffer
-	c := exec.CommandContext(ctx, t.Argv[0], t.Argv[1:]...)
-	c.Dir, c.Env, c.Stdin, c.Stdout, c.Stderr = t.Dir, t.Env, bytes.NewReader(t.Stdin), &stdout, &stderr
-	err := c.Run()
-	var exit *exec.ExitError
-	switch {
-	case ctx.Err() != nil:
-		return execgate.ToolOutput{}, context.Cause(ctx)
-	case err != nil && !errors.As(err, &exit):
-		return execgate.ToolOutput{}, err
-	}
-	return execgate.ToolOutput{Stdout: stdout.Bytes(), Stderr: stderr.Bytes(), Code: c.ProcessState.ExitCode()}, nil
 }
 
 func (l *lab) env() []string {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"greatminds/fixtures/baretool"
 	"greatminds/internal/execgate"
 	"greatminds/internal/refusal"
 )
@@ -62,7 +63,7 @@ func TestOnlyReadingCallsAreRepeated(t *testing.T) {
 	calls := map[string]int{}
 	l.git.Run = func(ctx context.Context, tool execgate.Tool) (execgate.ToolOutput, error) {
 		args := strings.Join(tool.Argv, " ")
-		out, err := plain(ctx, tool)
+		out, err := baretool.Run(ctx, tool)
 		if strings.Contains(args, " "+unknown+" ") {
 			if calls[unknown]++; calls[unknown] == 1 {
 				return execgate.ToolOutput{}, fmt.Errorf("outcome of the program: %w", execgate.ErrUnknown)

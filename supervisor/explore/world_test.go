@@ -2,7 +2,6 @@ package explore
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,9 +14,9 @@ import (
 	"time"
 
 	"greatminds/contract"
+	"greatminds/fixtures/baretool"
 	"greatminds/internal/durable"
 	"greatminds/internal/durable/powercut"
-	"greatminds/internal/execgate"
 	"greatminds/supervisor"
 )
 
@@ -180,7 +179,7 @@ func (w *world) options(seam durable.Seam) supervisor.Options {
 		return ""
 	}
 	return supervisor.Options{Project: w.project, Log: slog.New(slog.NewTextHandler(&w.log, nil)), Now: w.now,
-		Getenv: getenv, Environ: w.environ(), Version: "0", CLI: []string{"greatminds"}, Seam: seam, RunTool: plain, MinJournal: w.minJournal}
+		Getenv: getenv, Environ: w.environ(), Version: "0", CLI: []string{"greatminds"}, Seam: seam, RunTool: baretool.Run, MinJournal: w.minJournal}
 }
 
 func (w *world) capture() powercut.Tree {
@@ -202,24 +201,6 @@ func (w *world) rel(path string) string {
 	rel, err := filepath.Rel(w.top, path)
 	must(w.t, err)
 	return filepath.ToSlash(rel)
-}
-
-// plain runs git without a keeper, which scenarios that repeat it for each step could not afford.
-func plain(ctx context.Context, t execgate.Tool) (execgate.ToolOutput, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, t.Timeout, execgate.ErrToolTimeout)
-	defer cancel()
-	var stdout, stderr bytes.Buffer
-	c := exec.CommandContext(ctx, t.Argv[0], t.Argv[1:]...)
-	c.Dir, c.Env, c.Stdin, c.Stdout, c.Stderr = t.Dir, t.Env, bytes.NewReader(t.Stdin), &stdout, &stderr
-	err := c.Run()
-	var exit *exec.ExitError
-	switch {
-	case ctx.Err() != nil:
-		return execgate.ToolOutput{}, context.Cause(ctx)
-	case err != nil && !errors.As(err, &exit):
-		return execgate.ToolOutput{}, err
-	}
-	return execgate.ToolOutput{Stdout: stdout.Bytes(), Stderr: stderr.Bytes(), Code: c.ProcessState.ExitCode()}, nil
 }
 
 const (

@@ -1,7 +1,6 @@
 package results_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"greatminds/contract"
+	"greatminds/fixtures/baretool"
 	"greatminds/internal/durable/faultdisk"
 	"greatminds/internal/execgate"
 	"greatminds/internal/refusal"
@@ -98,7 +98,7 @@ type lab struct {
 	policy  contract.Worktrees
 	pinned  *contract.Contract
 	stale   map[string]string // by command request
-	// runner runs git: plain, or nil for the real thing.
+	// runner runs git: bare, or nil for the real thing.
 	runner func(context.Context, execgate.Tool) (execgate.ToolOutput, error)
 	// schemaOf answers for pinned schemas; nil gives schema for each.
 	schemaOf func(sha string) (*contract.Schema, error)
@@ -114,7 +114,7 @@ type lab struct {
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	top := t.TempDir()
-	l := &lab{t: t, top: top, root: filepath.Join(top, "project"), schema: contract.EmbeddedSchema(), now: time.Unix(1_800_000_000, 0), runner: plain, stale: map[string]string{}}
+	l := &lab{t: t, top: top, root: filepath.Join(top, "project"), schema: contract.EmbeddedSchema(), now: time.Unix(1_800_000_000, 0), runner: baretool.Run, stale: map[string]string{}}
 	l.project = contract.Project{Root: l.root, Runtime: filepath.Join(l.root, ".greatminds")}
 	l.policy = l.schema.Worktrees
 	l.policy.DefaultBranch = "main"
@@ -199,25 +199,6 @@ func (l *lab) clock() time.Time {
 // Stale answers for command evidence.
 func (l *lab) Stale(_ context.Context, _ *runstore.Run, c *runstore.Command) (string, error) {
 	return l.stale[string(c.ID)], nil
-}
-
-// plain runs a program without a keeper, which the scenarios that repeat an operation for each of
-// its steps could not afford; what a keeper does is proven where it is made.
-func plain(ctx context.Context, t execgate.Tool) (execgate.ToolOutput, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, t.Timeout, execgate.ErrToolTimeout)
-	defer cancel()
-	var stdout, stderr bytes.Buffer
-	c := exec.CommandContext(ctx, t.Argv[0], t.Argv[1:]...)
-	c.Dir, c.Env, c.Stdin, c.Stdout, c.Stderr = t.Dir, t.Env, bytes.NewReader(t.Stdin), &stdout, &stderr
-	err := c.Run()
-	var exit *exec.ExitError
-	switch {
-	case ctx.Err() != nil:
-		return execgate.ToolOutput{}, context.Cause(ctx)
-	case err != nil && !errors.As(err, &exit):
-		return execgate.ToolOutput{}, err
-	}
-	return execgate.ToolOutput{Stdout: stdout.Bytes(), Stderr: stderr.Bytes(), Code: c.ProcessState.ExitCode()}, nil
 }
 
 func (l *lab) env() []string {

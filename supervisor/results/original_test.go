@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"greatminds/contract"
+	"greatminds/fixtures/baretool"
 	"greatminds/fixtures/original"
 	"greatminds/internal/refusal"
 	"greatminds/runstore"
@@ -20,7 +21,7 @@ import (
 func takenOver(t *testing.T, name string, git func(l *lab)) *lab {
 	t.Helper()
 	top := t.TempDir()
-	l := &lab{t: t, top: top, root: filepath.Join(top, "project"), schema: contract.EmbeddedSchema(), now: time.Unix(1_800_000_000, 0), runner: plain, stale: map[string]string{}}
+	l := &lab{t: t, top: top, root: filepath.Join(top, "project"), schema: contract.EmbeddedSchema(), now: time.Unix(1_800_000_000, 0), runner: baretool.Run, stale: map[string]string{}}
 	l.project = contract.Project{Root: l.root, Runtime: filepath.Join(l.root, ".greatminds")}
 	l.policy = l.schema.Worktrees
 	l.policy.DefaultBranch = "main"
