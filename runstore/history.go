@@ -182,14 +182,6 @@ func (h *history) bundle(p place) (*hot, error) {
 	return b, nil
 }
 
-// bytes is how long the valid parts of the segments are.
-func (h *history) bytes() (n int64) {
-	for _, s := range h.segments {
-		n += s.Length
-	}
-	return n
-}
-
 // refusal is the refusal of whatever would have needed what a fault hides.
 func (f *historyFault) refusal() error {
 	remedy := "put back a good copy of the file; nothing was changed"

@@ -146,11 +146,3 @@ func (v *View) CheckHistory() error {
 	}
 	return nil
 }
-
-// HistorySize returns how many bytes the valid lines of the history take.
-func (v *View) HistorySize() int64 {
-	if v.h.history == nil {
-		return 0
-	}
-	return v.h.history.bytes()
-}

@@ -72,11 +72,10 @@ type Server struct {
 	closing  chan struct{} // closed when Close begins
 	hanging  chan struct{} // closed with the first request that gets no answer
 
-	mu      sync.Mutex // guards what follows
-	logErr  error
-	counts  map[Part]int64 // assigned requests of each part
-	model   string         // that the last assigned request asked for
-	offered []string       // tools of the last assigned request
+	mu     sync.Mutex // guards what follows
+	logErr error
+	counts map[Part]int64 // assigned requests of each part
+	model  string         // that the last assigned request asked for
 }
 
 // Start listens on a free loopback port.
@@ -109,13 +108,6 @@ func (s *Server) Model() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.model
-}
-
-// Offered are the names of the tools in the last assigned request, sorted.
-func (s *Server) Offered() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.offered
 }
 
 // Close ends the server and returns when it has ended. Requests under way get until ctx ends.
@@ -177,7 +169,7 @@ func (s *Server) answer(e *Entry, body []byte) *reply {
 	a.number = e.N
 	e.Assigned = a.assigned
 	if a.assigned {
-		n := s.count(a.part, modelOf(e.Path, request), c.offered())
+		n := s.count(a.part, modelOf(e.Path, request))
 		if status := a.part.failure(n); status != 0 {
 			return plain(status, errorBody(e.Path, status))
 		}
@@ -215,12 +207,12 @@ func modelOf(path string, request map[string]any) string {
 }
 
 // count notes an assigned request, and returns how many of its part there were.
-func (s *Server) count(p Part, model string, offered []string) int64 {
+func (s *Server) count(p Part, model string) int64 {
 	s.assigned.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.counts[p]++
-	s.model, s.offered = model, offered
+	s.model = model
 	return s.counts[p]
 }
 
