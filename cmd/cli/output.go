@@ -11,6 +11,7 @@ import (
 
 	"greatminds/internal/refusal"
 	"greatminds/internal/termsafe"
+	"greatminds/supervisor/control"
 )
 
 // problem is a refusal as one line of JSON on standard error.
@@ -91,7 +92,7 @@ func (a *app) saySafe(text string) error { return a.say(termsafe.Text(text)) }
 
 // print writes an answer as indented JSON, the form of most of the reference's documents.
 func (a *app) print(answer any) error {
-	data, err := raw(answer)
+	data, err := control.Encode(answer)
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func (a *app) print(answer any) error {
 
 // printLine writes an answer as one line of JSON.
 func (a *app) printLine(answer any) error {
-	data, err := raw(answer)
+	data, err := control.Encode(answer)
 	if err != nil {
 		return err
 	}
@@ -127,21 +128,8 @@ func (a *app) printOr(answer any, text string) error {
 	return a.saySafe(text)
 }
 
-func raw(v any) (json.RawMessage, error) {
-	if data, ok := v.(json.RawMessage); ok {
-		return data, nil
-	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
-}
-
 func mustCompact(v any) []byte {
-	data, err := raw(v)
+	data, err := control.Encode(v)
 	if err != nil {
 		panic(fmt.Sprintf("cli: %#v has no JSON form: %v", v, err))
 	}

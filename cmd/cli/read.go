@@ -51,7 +51,7 @@ func (a *app) readFrom(ctx context.Context, p contract.Project, op string, args 
 	if err != nil {
 		return nil, from, err
 	}
-	answer, err = raw(value)
+	answer, err = control.Encode(value)
 	return answer, from, err
 }
 

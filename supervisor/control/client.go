@@ -102,7 +102,7 @@ func (c *Client) Do(ctx context.Context, call Call) (json.RawMessage, error) {
 		defer cancel()
 	}
 	call.Version = Version
-	body, err := encode(call)
+	body, err := Encode(call)
 	if err != nil {
 		return nil, err
 	}

@@ -105,7 +105,7 @@ func (r Route) attempt(ctx, waiting context.Context, c Call) (result json.RawMes
 	if err != nil {
 		return nil, false, err
 	}
-	result, err = encode(answer)
+	result, err = Encode(answer)
 	return result, false, err
 }
 

@@ -1,9 +1,7 @@
 package control
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -166,7 +164,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request) {
 	reply := Reply{Version: Version}
 	result, err := s.perform(w, r)
 	if err == nil {
-		reply.Result, err = encode(result)
+		reply.Result, err = Encode(result)
 	}
 	if err != nil {
 		reply.Result, reply.Refusal = nil, refusal.ToWire(err)
@@ -263,7 +261,7 @@ func checkVersion(caller int) error {
 }
 
 func (s *Server) answer(w http.ResponseWriter, status int, body any) {
-	data, err := encode(body)
+	data, err := Encode(body)
 	if err != nil {
 		s.o.Log.Error("answer not encoded", "err", err)
 		status, data = http.StatusInternalServerError, []byte("{}")
@@ -277,18 +275,4 @@ func (s *Server) answer(w http.ResponseWriter, status int, body any) {
 	if _, err := w.Write(data); err != nil {
 		s.o.Log.Debug("caller did not take the answer", "err", err)
 	}
-}
-
-// encode writes JSON without escaping <, > and &, which callers compare as they are.
-func encode(v any) ([]byte, error) {
-	if raw, ok := v.(json.RawMessage); ok && raw != nil {
-		return raw, nil
-	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }

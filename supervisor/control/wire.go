@@ -17,6 +17,7 @@
 package control
 
 import (
+	"bytes"
 	"encoding/json"
 	"log/slog"
 
@@ -80,4 +81,19 @@ type Hello struct {
 	Program string `json:"program"`
 	// PID is the daemon's process id.
 	PID int `json:"pid"`
+}
+
+// Encode is a value as JSON on one line, without escaping <, > and &, which callers compare as they
+// are, and people read.
+func Encode(v any) (json.RawMessage, error) {
+	if raw, ok := v.(json.RawMessage); ok && raw != nil {
+		return raw, nil
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }

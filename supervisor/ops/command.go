@@ -186,7 +186,7 @@ func (r *request) withPreview(c *runstore.Command, limit int) (any, error) {
 			return nil, err
 		}
 	}
-	receipt, err := encode(c)
+	receipt, err := control.Encode(c)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +194,7 @@ func (r *request) withPreview(c *runstore.Command, limit int) (any, error) {
 	if err := json.Unmarshal(receipt, &members); err != nil {
 		return nil, err
 	}
-	if members["output_preview"], err = encode(preview); err != nil {
+	if members["output_preview"], err = control.Encode(preview); err != nil {
 		return nil, err
 	}
 	return members, nil

@@ -134,7 +134,7 @@ func (r *request) change(ctx context.Context, f func(tx *runstore.Tx) (any, erro
 		if err != nil {
 			return err
 		}
-		if answer, err = encode(value); err != nil {
+		if answer, err = control.Encode(value); err != nil {
 			return err
 		}
 		stored, err := r.receipt("done", answer)
@@ -162,7 +162,7 @@ func (r *request) around(ctx context.Context, f func() (any, error)) (json.RawMe
 	if err != nil {
 		return nil, err // the intent stays: how far it went is not known
 	}
-	answer, err := encode(value)
+	answer, err := control.Encode(value)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"greatminds/internal/refusal"
 	"greatminds/runstore"
+	"greatminds/supervisor/control"
 	"greatminds/tasks"
 )
 
@@ -99,7 +100,7 @@ func complete(run *runstore.Run, given tasks.Envelope) (runstore.Envelope, error
 			Remedy: "leave these members out; they are filled in from the run"}
 	}
 	var err error
-	e.Payload, err = encode(given.Decision.Payload)
+	e.Payload, err = control.Encode(given.Decision.Payload)
 	return e, err
 }
 
