@@ -13,10 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"greatminds/internal/execgate"
+	"greatminds/internal/refusal"
 	"greatminds/runstore"
 )
 
-// What is known of an agent that did not start, or that died by itself: the system's own words, its exit
+// What is known of an agent that was not started, or that died by itself: the system's own words, its exit
 // status or signal, and the limits of the machine that such deaths come from. None of it is text of the
 // agent.
 
@@ -36,13 +37,29 @@ var limitHints = map[syscall.Errno]string{
 func (e *execution) notStarted(err error) ending {
 	end := e.failed(transportFailure, "OSError", err)
 	if e.outcome.what == "" {
-		e.outcome.what = startWords(err)
+		e.outcome.what = "the agent was not started: " + limitWords(err)
 	}
 	return end
 }
 
-func startWords(err error) string {
-	what := "the agent was not started: " + err.Error()
+// noWorkspace ends a run whose workspace could not be prepared: mostly for what a refusal names and a
+// person mends, but where the machine only had no process to give, time may mend it as it does a start.
+func (e *execution) noWorkspace(err error) ending {
+	var errno syscall.Errno
+	reason, kind := configurationError, "WorkspaceError"
+	if _, refused := refusal.Find(err); !refused && (errors.Is(err, execgate.ErrGateLost) || errors.As(err, &errno) && slices.Contains(passing, errno)) {
+		reason, kind = transportFailure, "OSError"
+	}
+	end := e.failed(reason, kind, err)
+	if e.outcome.what == "" {
+		e.outcome.what = "the workspace was not prepared: " + limitWords(err)
+	}
+	return end
+}
+
+// limitWords is an error of the system, with the limit that it mostly comes from.
+func limitWords(err error) string {
+	what := err.Error()
 	var errno syscall.Errno
 	switch {
 	case errors.As(err, &errno) && limitHints[errno] != "":
@@ -60,7 +77,7 @@ func (e *execution) explain(end ending) {
 		return
 	}
 	why := []string{e.outcome.what}
-	if end.reason == transportFailure && e.died.Known && e.died.How == execgate.HowExited {
+	if end.reason == transportFailure && e.session != nil && e.died.Known && e.died.How == execgate.HowExited {
 		why = append(why, deathWords(e.died, oomKills()-e.oomKills))
 	}
 	if e.workspace != "" {

@@ -10,8 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"greatminds/internal/execgate"
+	"greatminds/internal/refusal"
 	"greatminds/runstore"
 	"greatminds/supervisor/dispatch"
+	"greatminds/transport"
 )
 
 // A run whose agent died by itself says with which exit status or signal.
@@ -48,9 +50,13 @@ func TestOnlyADeathIsTold(t *testing.T) {
 		"was ended":    {ending{runstore.Failed, transportFailure, nil}, execgate.Ending{Known: true, Signal: syscall.SIGTERM, How: execgate.HowStopped}, "lost"},
 		"nobody saw":   {ending{runstore.Failed, transportFailure, nil}, execgate.Ending{How: execgate.HowKeeperLost}, "lost"},
 		"answered":     {ending{runstore.Failed, protocolError, nil}, exited, "lost"},
+		"not started":  {ending{runstore.Failed, transportFailure, nil}, exited, "lost"},
 		"did not fail": {ending{runstore.Cancelled, operatorCancelled, nil}, exited, "lost"},
 	} {
-		e := execution{died: c.died, outcome: outcome{what: "lost"}}
+		e := execution{died: c.died, session: new(transport.Session), outcome: outcome{what: "lost"}}
+		if name == "not started" {
+			e.session = nil
+		}
 		if e.explain(c.end); e.outcome.what != c.want {
 			t.Errorf("%s: got %q, want %q", name, e.outcome.what, c.want)
 		}
@@ -92,6 +98,25 @@ func TestAStartThatTheMachineRefusedNamesTheLimit(t *testing.T) {
 		end := e.launchFailed(c.err)
 		if end.reason != transportFailure || !strings.HasPrefix(e.outcome.what, "the agent was not started: ") || !strings.Contains(e.outcome.what, c.want) {
 			t.Errorf("%s: %s, %q; want %q in it", name, end.reason, e.outcome.what, c.want)
+		}
+	}
+}
+
+// So does a workspace for which git could not be started; what only a person can mend is no such thing.
+func TestAWorkspaceThatTheMachineRefusedIsTriedAgain(t *testing.T) {
+	const start = "git rev-parse in /p: execgate: start of a tool-keeper: %w"
+	for name, c := range map[string]struct {
+		err          error
+		reason, want string
+	}{
+		"processes": {fmt.Errorf(start, &syscallError{syscall.EAGAIN}), transportFailure, "ulimit -u"},
+		"lost":      {fmt.Errorf(start, execgate.ErrGateLost), transportFailure, "the kernel's log"},
+		"disk":      {fmt.Errorf("write: %w", syscall.ENOSPC), configurationError, "no space left on device; the disk is full"},
+		"refused":   {refusal.New(refusal.CodeGitFailed, "mend it", "git says no"), configurationError, "git says no"},
+	} {
+		e := execution{run: &runstore.Run{ID: "r"}}
+		if end := e.noWorkspace(c.err); end.reason != c.reason || !strings.Contains(e.outcome.what, c.want) {
+			t.Errorf("%s: %s, %q; want %s with %q in it", name, end.reason, e.outcome.what, c.reason, c.want)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (d *Daemon) prepareWorkspace(ctx context.Context, e *execution) (ending, bo
 	ws, err := tasks.PrepareWorktree(ctx, tasks.WorktreeRequest{Git: d.git, Project: d.o.Project, Policy: d.worktrees,
 		Task: e.task, Workspace: e.binding.Workspace})
 	if err != nil {
-		return e.failed(configurationError, "WorkspaceError", err), false
+		return e.noWorkspace(err), false
 	}
 	e.workspace = ws.Path
 	if err := d.recordWorkspace(ctx, e, ws); err != nil {
