@@ -86,11 +86,14 @@ func emitProtocol(tx *runstore.Tx, run runstore.RunID, was, is protocol) {
 		was, is *fact
 	}{{"negotiated", was.Negotiated, is.Negotiated}, {"error", was.Error, is.Error}, {"stop", was.Stop, is.Stop}} {
 		if f.is != f.was {
-			tx.Emit("protocol_observed", run, map[string]any{"kind": f.kind, "data": f.is.Data})
+			told := map[string]any{}
+			_ = json.Unmarshal(f.is.Data, &told) // an object of our own
+			told["kind"] = f.kind
+			tx.Emit("protocol_observed", run, told)
 		}
 	}
 	if n := len(is.Tools) - len(was.Tools); n > 0 {
-		tx.Emit("protocol_observed", run, map[string]any{"kind": "tool", "data": map[string]any{"new": n, "total": len(is.Tools)}})
+		tx.Emit("protocol_observed", run, map[string]any{"kind": "tool", "new": n, "total": len(is.Tools)})
 	}
 	if is.Truncated && !was.Truncated {
 		tx.Emit("protocol_trace_truncated", run, map[string]any{"limit": len(is.Tools)})

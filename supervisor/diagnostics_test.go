@@ -48,8 +48,11 @@ func observed(t *testing.T, v *runstore.View, id runstore.RunID) (kinds []string
 			kinds = append(kinds, "truncated")
 		}
 		if e.Kind == "protocol_observed" && *e.RunID == id {
-			var data struct{ Kind string }
+			var data struct{ Kind, Phase string }
 			must(t, json.Unmarshal(e.Data, &data))
+			if data.Phase == "" && data.Kind != "tool" {
+				t.Errorf("event %s does not hold what was observed: %s", e.Kind, e.Data)
+			}
 			kinds = append(kinds, data.Kind)
 		}
 	}

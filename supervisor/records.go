@@ -51,7 +51,9 @@ func (d *Daemon) recordWorkspace(ctx context.Context, e *execution, ws tasks.Wor
 		plan.Policy = policy
 	}
 	var identity *runstore.WorkspaceIdentity
+	told := map[string]any{"kind": ws.Kind, "path": ws.Path}
 	if ws.Head != "" {
+		told["identity"] = map[string]any{"branch": ws.Branch, "git_common_dir": ws.CommonDir, "head": ws.Head}
 		identity = &runstore.WorkspaceIdentity{Head: ws.Head, Branch: ws.Branch, GitCommonDir: ws.CommonDir}
 	}
 	offset := time.Since(e.began)
@@ -62,7 +64,7 @@ func (d *Daemon) recordWorkspace(ctx context.Context, e *execution, ws tasks.Wor
 		if err != nil {
 			return err
 		}
-		tx.Emit("workspace_ready", e.run.ID, map[string]any{"kind": ws.Kind, "path": ws.Path})
+		tx.Emit("workspace_ready", e.run.ID, told)
 		return tx.Stage(e.run.ID, "workspace_ready", offset)
 	})
 }
