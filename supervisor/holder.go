@@ -21,6 +21,8 @@ type holder struct {
 	pid int
 	// argv is the process's command line; empty where it cannot be read.
 	argv []string
+	// ending is set where the process has given its memory up and not yet its locks.
+	ending bool
 	// ours is set where the lock's text is that of the process which holds it, as we and the
 	// original write it.
 	ours bool
@@ -41,6 +43,7 @@ func holderOf(held *durable.Held) holder {
 	h.cli = h.cli && h.ours
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", h.pid))
 	if err != nil || len(text) == 0 {
+		h.ending = err == nil
 		return h // it has ended, or is of another pid namespace
 	}
 	h.argv = strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")

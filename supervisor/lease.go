@@ -61,9 +61,9 @@ func takeLock(ctx context.Context, path, text string, wait func(holder) bool) (*
 	return durable.Lock(ctx, path, text)
 }
 
-// passing tells whether a holder of the lease soon lets go of it: a command that said so, or one of
-// the original's.
-func (h holder) passing() bool { return h.cli || h.original() && !h.daemon() }
+// passing tells whether a holder of the lease soon lets go of it: a command that said so, one of the
+// original's, or a process that is ending, whatever it was.
+func (h holder) passing() bool { return h.cli || h.ending || h.original() && !h.daemon() }
 
 func (l *lease) release() error {
 	return errors.Join(l.store.Unlock(), l.supervisor.Unlock())

@@ -147,9 +147,11 @@ func inodes(t *testing.T, p contract.Project) map[string]uint64 {
 	return all
 }
 
-// A command of the original holds a lock for one commit: it is waited for.
+// A command of the original holds a lock for one commit: it is waited for, also where it is looked at
+// in the moment of its end, when it has no command line any more and still has its locks.
 func TestACommandOfTheOriginalIsWaitedFor(t *testing.T) {
-	for _, lock := range []string{"store.lock", "supervisor.lock"} {
+	for i := range 40 {
+		lock := []string{"store.lock", "supervisor.lock"}[i%2]
 		p := leaseProject(t)
 		s := holds(t, p, []string{"python3", "/venv/bin/greatminds", "run", "pause"}, "PID", lock)
 		ctx, cancel := context.WithCancel(context.Background())
