@@ -211,6 +211,8 @@ type Hold struct {
 	Code string `json:"code"`
 	// What says it in words, with the value.
 	What string `json:"what,omitempty"`
+	// Remedy says what helps; empty where waiting does.
+	Remedy string `json:"remedy,omitempty"`
 	// RunID names the run at fault, where one is.
 	RunID RunID `json:"run_id,omitempty"`
 	// NextAt is when the hold clears by itself, in seconds of the Unix epoch.

@@ -64,7 +64,7 @@ func (d *Daemon) moved(r tasks.Ref, why error) {
 // holdFor makes a hold of what stands against a task.
 func holdFor(err error) runstore.Hold {
 	if r, ok := refusal.Find(err); ok {
-		return runstore.Hold{Code: string(r.Code), What: r.What}
+		return runstore.Hold{Code: string(r.Code), What: r.What, Remedy: r.Remedy}
 	}
 	return runstore.Hold{Code: string(refusal.CodeFailed), What: err.Error()}
 }

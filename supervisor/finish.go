@@ -38,7 +38,7 @@ func (d *Daemon) finish(ctx context.Context, e *execution, end ending) {
 		if err == nil {
 			break
 		}
-		until, tries := d.putOff(e.task.ID, runstore.Hold{Code: code, RunID: e.run.ID, What: err.Error()})
+		until, tries := d.putOff(e.task.ID, runstore.Hold{Code: code, RunID: e.run.ID, What: err.Error(), Remedy: endRemedy(code, err)})
 		d.log.Error("run not ended; it is tried again", "run_id", e.run.ID, "task_id", e.task.ID, "reason", end.reason, "err", err)
 		if d.o.Once && tries == onceTries {
 			d.giveUp(err)
@@ -58,6 +58,17 @@ const (
 	processUnknown = string(refusal.CodeProcessUnknown)
 	endUnrecorded  = "end_not_recorded"
 )
+
+// mendDisk helps where the store cannot be written, in work that is tried again.
+const mendDisk = "free space or mend the disk; it goes on by itself then"
+
+// endRemedy is what helps a run to its end, which is tried again until it is there.
+func endRemedy(code string, err error) string {
+	if r, told := refusal.Find(err); code == endUnrecorded || told && r.Code == refusal.CodeStoreWrite {
+		return mendDisk
+	}
+	return "end the processes that it names; it goes on by itself then"
+}
 
 // tryFinish ends a run for the first time. The code says what stands in the way of its end.
 func (d *Daemon) tryFinish(ctx context.Context, e *execution, end *ending) (code string, err error) {

@@ -76,7 +76,7 @@ func (d *Daemon) inTrouble(err error, until time.Time) {
 	case !told:
 		r = refusal.New(refusal.CodeFailed, "put right what it names; it is tried again by itself", "%v", err)
 	case r.Code == refusal.CodeStoreWrite:
-		r = refusal.New(r.Code, "free space or mend the disk; it goes on by itself then", "%s", r.What)
+		r = refusal.New(r.Code, mendDisk, "%s", r.What)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -82,6 +82,24 @@ func TestAFullDiskIsToldOfWhatWaitsForIt(t *testing.T) {
 	}
 }
 
+// The same for a run whose end finds no room: it stays active, and its task says what that waits for.
+func TestAnEndThatFindsNoRoomSaysWhatHelps(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, plan{steps: waiting})
+	h.task("feature_dev", taskID)
+	h.start()
+	h.prompted()
+	h.disk.Plan(faultdisk.On(journalWrites, faultdisk.FailFrom(1, errNoSpace)))
+	h.release()
+	h.hears("run not ended")
+	a := h.assigned(taskID)
+	if a.Reason != endUnrecorded || !strings.Contains(a.What, errNoSpace.Error()) || a.Remedy != mendDisk || a.NextAt == nil {
+		t.Errorf("got %+v", a)
+	}
+	h.disk.Heal()
+	h.inState(runstore.Completed)
+}
+
 // found are the tasks as they stand now.
 func (h *house) found() []tasks.Found {
 	h.t.Helper()

@@ -100,7 +100,7 @@ func (j Judgement) Hold() (runstore.Hold, bool) {
 	if j.Reason == Ready {
 		return runstore.Hold{}, false
 	}
-	h := runstore.Hold{Code: j.Reason, What: j.What}
+	h := runstore.Hold{Code: j.Reason, What: j.What, Remedy: j.Remedy}
 	if !j.NextAt.IsZero() {
 		at := runstore.Epoch(j.NextAt)
 		h.NextAt = &at
@@ -187,7 +187,7 @@ func processHold(w World, _ *runstore.View, _ []*runstore.Run, j *Judgement) boo
 	if held && h.NextAt != nil {
 		j.NextAt = moment(*h.NextAt)
 	}
-	return held && hold(j, h.Code, "", "%s", h.What)
+	return held && hold(j, h.Code, h.Remedy, "%s", h.What)
 }
 
 // unreadable holds a task whose past runs cannot be read: what they did is not known. Only this one
