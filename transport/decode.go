@@ -17,6 +17,7 @@ const (
 type fields struct {
 	kind, content, messageID                           []byte
 	toolCallID, title, toolKind, status, locations     []byte
+	rawInput                                           []byte
 	mode, entries, commands, options, used, size, cost []byte
 	twice                                              bool
 }
@@ -39,6 +40,8 @@ func (f *fields) slot(name []byte) *[]byte {
 		return &f.status
 	case "locations":
 		return &f.locations
+	case "rawInput":
+		return &f.rawInput
 	case "currentModeId":
 		return &f.mode
 	case "entries":

@@ -38,7 +38,7 @@ func (c *conn) update(params []byte) {
 	}
 	if u.ToolCallID != "" && u.Known {
 		u.ToolReference = c.tools.reference(u.ToolCallID)
-		c.tools.note(u.ToolCallID, u.Raw)
+		c.tools.note(u.ToolCallID, u.Kind == "tool_call", u.Raw)
 	}
 	c.count(&u)
 	if c.o.Handler == nil {

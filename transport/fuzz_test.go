@@ -153,7 +153,7 @@ func FuzzUpdate(f *testing.F) {
 			checkKnown(t, params, u)
 		}
 		book := newToolbook()
-		book.note("t", params)
+		book.note("t", false, params)
 		if full, _ := book.complete("t", []byte(`{"toolCallId":"t"}`)); !json.Valid(full) {
 			t.Fatalf("%q: completed to %q", params, full)
 		}

@@ -153,6 +153,9 @@ func (c *conn) describe(r *PermissionRequest) string {
 	if !ok {
 		return fmt.Sprintf("the tool call is over the limit of %d bytes", MaxPermissionBytes)
 	}
+	if repeats(full) { // an update may say a thing twice too
+		return "a member of the tool call stands twice"
+	}
 	r.ToolCall = json.RawMessage(full)
 	r.Title = text(member(full, "title"))
 	r.ToolKind = cut(text(member(full, "kind")), maxWord)

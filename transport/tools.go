@@ -53,10 +53,14 @@ func (b *toolbook) reference(id string) string {
 	return hex.EncodeToString(mac.Sum(nil)[:8])
 }
 
-// note remembers what a tool_call or tool_call_update says.
-func (b *toolbook) note(id string, update []byte) {
+// note remembers what a tool_call or tool_call_update says. begins says that it is a tool_call: what
+// was said under its id before was another call, such as one of a turn that was replayed.
+func (b *toolbook) note(id string, begins bool, update []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if begins {
+		b.forget(id)
+	}
 	call := b.calls[id]
 	if call == nil {
 		if len(b.order) == maxToolCalls {
@@ -83,9 +87,17 @@ func (b *toolbook) note(id string, update []byte) {
 	}
 	switch string(call.members["status"]) {
 	case `"completed"`, `"failed"`:
-		delete(b.calls, id)
-		b.order = slices.DeleteFunc(b.order, func(o string) bool { return o == id })
+		b.forget(id)
 	}
+}
+
+// forget drops a tool call; the book's lock is held.
+func (b *toolbook) forget(id string) {
+	if b.calls[id] == nil {
+		return
+	}
+	delete(b.calls, id)
+	b.order = slices.DeleteFunc(b.order, func(o string) bool { return o == id })
 }
 
 // complete returns the tool call of a permission request with the members that it leaves out
