@@ -170,7 +170,7 @@ func TestAgentThatStopsReading(t *testing.T) {
 	})
 	t.Run("without a budget the writer's limit holds", func(t *testing.T) {
 		p := newPeer(t)
-		p.options.WriteTimeout = 50 * time.Millisecond
+		p.options.WriteTimeout = 500 * time.Millisecond
 		s := p.session()
 		_, err := s.Prompt(context.Background(), large)
 		e := wantKind(t, err, transport.Timeout, transport.PhasePrompt)
@@ -187,7 +187,7 @@ func TestAgentThatStopsReading(t *testing.T) {
 	})
 	t.Run("and one that asks on without reading the refusals", func(t *testing.T) {
 		p := newPeer(t)
-		p.options.WriteTimeout = 50 * time.Millisecond
+		p.options.WriteTimeout = 500 * time.Millisecond
 		_, _, done := p.turn(context.Background())
 		line := `{"jsonrpc":"2.0","id":"` + strings.Repeat("i", 900) + `","method":"fs/x"}` + "\n"
 		for range 20000 {
