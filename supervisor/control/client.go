@@ -44,8 +44,8 @@ type Client struct {
 // [ErrNoDaemon] or [ErrSilent], or with a refusal when the daemon speaks another API version.
 func Dial(ctx context.Context, p contract.Project) (*Client, error) {
 	transport := &http.Transport{
-		DialContext: func(context.Context, string, string) (net.Conn, error) {
-			return dialSocket(p.StoreDir())
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialWhenRoom(ctx, p.StoreDir())
 		},
 		MaxIdleConnsPerHost: 1, DisableCompression: true,
 	}

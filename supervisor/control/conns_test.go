@@ -11,8 +11,11 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"greatminds/contract"
 	"greatminds/internal/execgate"
@@ -134,4 +137,43 @@ func TestSilentConnectionsOfAgentsShutNobodyOut(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A queue of connections that is full for a while is waited for: it is no sign that the daemon is dead.
+func TestAFullQueueOfConnectionsIsWaitedFor(t *testing.T) {
+	p := project(t, t.TempDir())
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := os.NewFile(uintptr(fd), "socket")
+	if err := errors.Join(unix.Bind(fd, &unix.SockaddrUnix{Name: p.SocketPath()}), unix.Listen(fd, 0)); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.FileListener(file)
+	if err = errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	connect(t, p, "") // takes the only place of the queue
+	bounded, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := control.Dial(bounded, p); !errors.Is(err, control.ErrSilent) || bounded.Err() == nil {
+		t.Fatalf("got %v before the time was over, want ErrSilent after it", err)
+	}
+	var served sync.WaitGroup
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"version":%d,"program":"1","pid":1}`, control.Version)
+	})}
+	t.Cleanup(func() { _ = s.Close(); served.Wait() })
+	later, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer stop()
+	served.Add(1)
+	context.AfterFunc(later, func() { defer served.Done(); _ = s.Serve(l) })
+	patient, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	c, err := control.Dial(patient, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
 }

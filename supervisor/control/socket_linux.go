@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -202,6 +204,33 @@ func (l *Listener) remove() error {
 		return err
 	}
 	return unix.Unlinkat(int(l.dir.file.Fd()), SocketName, 0)
+}
+
+// queuePause is the pause between two tries to join a full queue of connections: the kernel says
+// nothing when there is room again.
+const queuePause = 5 * time.Millisecond
+
+// dialWhenRoom connects to the control socket, and waits within ctx where so many callers are in the
+// kernel's queue that it takes no more: an agent that connects without end must not make the daemon
+// look dead.
+func dialWhenRoom(ctx context.Context, storeDir string) (net.Conn, error) {
+	timer := time.NewTimer(queuePause)
+	defer timer.Stop()
+	for {
+		conn, err := dialSocket(storeDir)
+		if err == nil {
+			return conn, nil
+		}
+		if !errors.Is(err, unix.EAGAIN) {
+			return nil, err
+		}
+		timer.Reset(queuePause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil, errors.Join(err, ctx.Err())
+		}
+	}
 }
 
 // dialSocket connects to the control socket of the runtime folder. The error is fs.ErrNotExist or
