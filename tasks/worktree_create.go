@@ -125,7 +125,7 @@ func (g *Git) defaultHead(ctx context.Context, root, branch string) (string, err
 	id, err := g.commit(ctx, root, "refs/heads/"+branch)
 	if err == nil && id == "" {
 		err = refusal.New(refusal.CodeDefaultBranchMissing,
-			"commit once on it, or set worktrees.default_branch in coordination/coord.yaml to the right branch",
+			"commit once on it, or set worktrees.default_branch in coordination/coord.yaml to the right branch (`greatminds setup` records the repository's own where none is set) and restart coordd",
 			"the default branch %q has no commit in %s", branch, root)
 	}
 	return id, err
