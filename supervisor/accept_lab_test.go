@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"greatminds/fixtures/sample"
 )
 
 // review is a project whose one task stands in feature_review. Its reviewer does the whole work
@@ -70,41 +72,7 @@ priority: normal
 kind: feature
 scope: backend
 blocks:
-- kind: plan
-  by: ARCHITECT-PLANNER
-  at: "2026-01-05T09:05:00Z"
-  base_commit: @BASE@
-  assignee_role: DEVELOPER
-  stand_required: false
-  plan_kind: full
-  mode: A
-  ready_for_implementation: true
-  body: do it
-  written_by: ARCHITECT-PLANNER
-  written_at: "2026-01-05T09:05:00Z"
-- kind: implementation
-  by: DEVELOPER
-  at: "2026-01-05T09:10:00Z"
-  base_commit: @BASE@
-  files: [a.txt]
-  ready_for_test: true
-  closed_by: DEVELOPER
-  closed_at: "2026-01-05T09:10:00Z"
-  notes: done
-- kind: tests
-  by: TESTER
-  at: "2026-01-05T09:15:00Z"
-  base_commit: @BASE@
-  test_files: [a.txt]
-  test_command: "true"
-  test_result: pass
-  gate_check_result: n/a
-  gate_check_at: "2026-01-05T09:15:00Z"
-  gate_check_commit: @BASE@
-  ready_for_review: true
-  closed_by: TESTER
-  closed_at: "2026-01-05T09:15:00Z"
-`
+` + sample.PlanBlock + sample.ImplementationBlock + sample.TestsBlock
 
 // put writes a file of the user's checkout.
 func (r *review) put(t *testing.T, name, text string) {

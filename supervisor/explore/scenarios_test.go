@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"greatminds/fixtures/sample"
 	"greatminds/runstore"
 )
 
@@ -15,7 +16,7 @@ const approval = `{"decision":"handoff","payload":{"to_queue":"verified","blocks
 var pipeline = scenario{
 	name: "claim, run, command, result, merge",
 	set: func(w *world) {
-		w.file("feature_review", "feature", planBlock+workBlocks)
+		w.file("feature_review", "feature", sample.PlanBlock+sample.ImplementationBlock+sample.TestsBlock)
 		w.git(w.root, "worktree", "add", "-q", "-b", "task/"+task0, w.worktree(), "main")
 		must(w.t, os.WriteFile(filepath.Join(w.worktree(), "a.txt"), []byte("ours\n"), 0o644))
 		must(w.t, os.WriteFile(filepath.Join(w.worktree(), "new.txt"), []byte("new\n"), 0o644))

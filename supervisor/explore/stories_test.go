@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"greatminds/contract"
+	"greatminds/fixtures/sample"
 	"greatminds/internal/redact"
 	"greatminds/internal/refusal"
 	"greatminds/runstore"
@@ -72,7 +73,7 @@ var needsInput = scenario{
 
 var blocked = scenario{
 	name: "blocked",
-	set:  func(w *world) { w.file("feature_dev", "research", planBlock) },
+	set:  func(w *world) { w.file("feature_dev", "research", sample.PlanBlock) },
 	play: func(l *life) error {
 		return l.toEnd(func(_ *runstore.View, queue string) bool { return queue == "feature_blocked" }, func(a *attempt) error {
 			return a.submit(`{"decision":"blocked","payload":{"reason":"waits","dependencies":["verified/0002-other.yaml"],"resume_to":"feature_dev"}}`)

@@ -17,6 +17,7 @@ import (
 
 	"greatminds/contract"
 	"greatminds/fixtures/baretool"
+	"greatminds/fixtures/sample"
 	"greatminds/internal/durable/faultdisk"
 	"greatminds/internal/execgate"
 	"greatminds/internal/refusal"
@@ -48,45 +49,12 @@ scope: backend
 blocks:
 `
 
-const planBlock = `- kind: plan
-  by: ARCHITECT-PLANNER
-  at: "2026-01-05T09:05:00Z"
-  base_commit: @BASE@
-  assignee_role: DEVELOPER
-  stand_required: false
-  plan_kind: full
-  mode: A
-  ready_for_implementation: true
-  body: do it
-  written_by: ARCHITECT-PLANNER
-  written_at: "2026-01-05T09:05:00Z"
-`
-
-const implementationBlock = `- kind: implementation
-  by: DEVELOPER
-  at: "2026-01-05T09:10:00Z"
-  base_commit: @BASE@
-  files: [a.txt]
-  ready_for_test: true
-  closed_by: DEVELOPER
-  closed_at: "2026-01-05T09:10:00Z"
-  notes: done
-`
-
-const testsBlock = `- kind: tests
-  by: TESTER
-  at: "2026-01-05T09:15:00Z"
-  base_commit: @BASE@
-  test_files: [a.txt]
-  test_command: "true"
-  test_result: pass
-  gate_check_result: n/a
-  gate_check_at: "2026-01-05T09:15:00Z"
-  gate_check_commit: @BASE@
-  ready_for_review: true
-  closed_by: TESTER
-  closed_at: "2026-01-05T09:15:00Z"
-`
+// The blocks of the tests' tasks.
+const (
+	planBlock           = sample.PlanBlock
+	implementationBlock = sample.ImplementationBlock
+	testsBlock          = sample.TestsBlock
+)
 
 // lab is a real project over a real repository, with a run that has decided.
 type lab struct {
