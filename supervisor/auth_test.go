@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -18,24 +17,6 @@ const (
 
 func refusing(method string, code int) string {
 	return fmt.Sprintf(`{"expect":%q,"save":"x","within_ms":30000},{"reply":"x","error":{"code":%d,"message":"please log in","data":{"loginUrl":"https://login.invalid"}}}`, method, code)
-}
-
-// calls counts what the agent was sent of a method.
-func (h *house) calls(method string) int {
-	h.t.Helper()
-	data, err := os.ReadFile(h.file("agent/trace.jsonl"))
-	if os.IsNotExist(err) {
-		return 0
-	}
-	must(h.t, err)
-	n := 0
-	for _, line := range strings.Split(string(data), "\n") {
-		var e struct{ Kind, M string }
-		if json.Unmarshal([]byte(line), &e) == nil && (method != "" && e.Kind == "recv" && e.M == method || method == "" && e.Kind == "start") {
-			n++
-		}
-	}
-	return n
 }
 
 // waitsForLogin wants the newest run to wait for a login without a process, and says so of it and of
@@ -85,7 +66,7 @@ func TestAnAgentThatWantsALoginWaitsForIt(t *testing.T) {
 			h.task("feature_dev", taskID)
 			must(t, h.once())
 			r := h.waitsForLogin(h.read())
-			starts, auths := h.calls(""), h.calls("authenticate")
+			starts, auths := h.starts(), h.received("authenticate")
 			if starts != 1 || auths != c.auths {
 				t.Errorf("%d starts, %d calls of authenticate", starts, auths)
 			}
@@ -148,8 +129,8 @@ func TestALoginWantedAtALoadWaits(t *testing.T) {
 	must(t, h.end())
 	must(t, h.once())
 	h.waitsForLogin(h.read())
-	if n := h.calls("session/new"); n != 1 || h.calls("session/load") != 1 {
-		t.Errorf("%d new sessions, %d loads", n, h.calls("session/load"))
+	if n := h.received("session/new"); n != 1 || h.received("session/load") != 1 {
+		t.Errorf("%d new sessions, %d loads", n, h.received("session/load"))
 	}
 }
 
@@ -179,8 +160,8 @@ func TestALoginThatFailsIsToldAndNotRepeated(t *testing.T) {
 			must(t, h.once())
 			v := h.read()
 			r := last(v)
-			if r.State != runstore.Failed || r.Reason != c.reason || len(v.Runs()) != 1 || h.calls("authenticate") != c.auths || h.calls("session/new") != 0 {
-				t.Errorf("got %s (%s), %d runs, %d calls of authenticate, %d sessions", r.State, r.Reason, len(v.Runs()), h.calls("authenticate"), h.calls("session/new"))
+			if r.State != runstore.Failed || r.Reason != c.reason || len(v.Runs()) != 1 || h.received("authenticate") != c.auths || h.received("session/new") != 0 {
+				t.Errorf("got %s (%s), %d runs, %d calls of authenticate, %d sessions", r.State, r.Reason, len(v.Runs()), h.received("authenticate"), h.received("session/new"))
 			}
 			if what := string(r.Outcome.Extra["error_what"]); !strings.Contains(strings.ReplaceAll(what, `\"`, `"`), c.what) {
 				t.Errorf("the outcome says %s", what)
@@ -213,8 +194,8 @@ func TestARequiredVariableIsThereOrNothingStarts(t *testing.T) {
 		set = there
 		must(t, h.once())
 		r := h.waitsForLogin(h.read())
-		if what := string(r.Outcome.Extra["error_what"]); h.calls("") != 0 || *r.Outcome.PromptStarted || !strings.Contains(what, "WANTED") {
-			t.Errorf("%d starts, the outcome says %s", h.calls(""), what)
+		if what := string(r.Outcome.Extra["error_what"]); h.starts() != 0 || *r.Outcome.PromptStarted || !strings.Contains(what, "WANTED") {
+			t.Errorf("%d starts, the outcome says %s", h.starts(), what)
 		}
 	}
 	value = "sesame"

@@ -22,23 +22,6 @@ func (h *house) set(variables map[string]string) {
 	}
 }
 
-// traced are the lines of a kind in the agent's trace.
-func (h *house) traced(kind string) (lines []map[string]any) {
-	h.t.Helper()
-	data, err := os.ReadFile(h.file("agent/trace.jsonl"))
-	if os.IsNotExist(err) {
-		return nil
-	}
-	must(h.t, err)
-	for _, line := range strings.Split(string(data), "\n") {
-		var e map[string]any
-		if json.Unmarshal([]byte(line), &e) == nil && e["kind"] == kind {
-			lines = append(lines, e)
-		}
-	}
-	return lines
-}
-
 const (
 	offersHTTP = `{"handshake":{"stop_after":"initialize","agentCapabilities":{"loadSession":true,"mcpCapabilities":{"http":true}}}},`
 	sandboxed  = `, mcp_servers: {shell: {command: [sh, -c, "exit 0"], environment: {KEY: MCP_TEST_KEY}},` +

@@ -19,37 +19,6 @@ const (
 		`{"expect":"session/load","assert":{"/params/sessionId":"sess-1"}},`
 )
 
-// sent are the methods that the agent's launch was sent, in order.
-func (h *house) sent(launch int) []string {
-	h.t.Helper()
-	data, err := os.ReadFile(h.file("agent/trace.jsonl"))
-	must(h.t, err)
-	var methods []string
-	for line := range strings.Lines(string(data)) {
-		var e struct {
-			Kind, M string
-			Launch  int
-			OK      *bool
-		}
-		must(h.t, json.Unmarshal([]byte(line), &e))
-		if e.Kind == "recv" && e.M != "" && e.Launch == launch {
-			methods = append(methods, e.M)
-		}
-		if e.Kind == "assert" && !*e.OK {
-			h.t.Errorf("the agent was sent something else: %s", line)
-		}
-	}
-	return methods
-}
-
-// wantSent checks what a launch was sent.
-func (h *house) wantSent(launch int, want ...string) {
-	h.t.Helper()
-	if got := h.sent(launch); !slices.Equal(got, want) {
-		h.t.Errorf("launch %d was sent %q, want %q", launch, got, want)
-	}
-}
-
 // counts are the run's protocol counts.
 func counts(t *testing.T, r *runstore.Run) map[string]int64 {
 	t.Helper()

@@ -68,24 +68,6 @@ func costHold(t *testing.T, r *runstore.Run) map[string]any {
 	return b
 }
 
-// received counts the messages of a method that the agent got.
-func (h *house) received(method string) int {
-	h.t.Helper()
-	data, err := os.ReadFile(h.file("agent/trace.jsonl"))
-	if os.IsNotExist(err) {
-		return 0
-	}
-	must(h.t, err)
-	n := 0
-	for _, line := range strings.Split(string(data), "\n") {
-		var e struct{ Kind, M string }
-		if json.Unmarshal([]byte(line), &e) == nil && e.Kind == "recv" && e.M == method {
-			n++
-		}
-	}
-	return n
-}
-
 // audited finds broken promises about cost on record.
 func (h *house) audited() {
 	h.t.Helper()
