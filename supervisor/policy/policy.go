@@ -134,7 +134,7 @@ func Repeat(history []Attempt, c Candidate, l Limits, now time.Time) Verdict {
 	if v.Turns > 0 {
 		return progressVerdict(v, last, c, l, now)
 	}
-	if same || last.PromptStarted && last.Left == c.Revision {
+	if same || last.Left == c.Revision && !last.StartupFailure() {
 		v.Hold = AlreadyAttempted // an agent that edits its task must not give itself another attempt
 	}
 	return v

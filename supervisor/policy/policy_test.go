@@ -61,7 +61,8 @@ func TestRepeatAfterAFailedStart(t *testing.T) {
 		{"a changed task is a new revision", alter(func(a *policy.Attempt) { a.Revision = "r0" }), limits, 0, policy.None, 0},
 		{"a task that its run has changed", alter(func(a *policy.Attempt) { a.Revision, a.Left, a.PromptStarted = "r0", "r1", true }), limits, time.Hour, policy.AlreadyAttempted, 0},
 		{"a task that was changed since", alter(func(a *policy.Attempt) { a.Revision, a.Left, a.PromptStarted = "r0", "r2", true }), limits, 0, policy.None, 0},
-		{"a task that was changed before any prompt", alter(func(a *policy.Attempt) { a.Revision, a.Left = "r0", "r1" }), limits, 0, policy.None, 0},
+		{"a task that was changed before a faulty session", alter(func(a *policy.Attempt) { a.Revision, a.Left, a.Reason = "r0", "r1", "protocol_error" }), limits, time.Hour, policy.AlreadyAttempted, 0},
+		{"a task that was changed during a failed start", alter(func(a *policy.Attempt) { a.Revision, a.Left = "r0", "r1" }), limits, 0, policy.None, 0},
 		{"E-499 an operator's retry", alter(func(a *policy.Attempt) { a.RetryAuthorized = true }), limits, 0, policy.None, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
