@@ -162,7 +162,8 @@ func unclaimable(w World, f tasks.Found) (Judgement, bool) {
 	case f.Problem != nil || f.Task == nil:
 		hold(&j, TaskUnreadable, f.Remedy(), "%v", f.Problem)
 	case spec.Kind == contract.QueueParking:
-		hold(&j, Blocked, "see what it waits for: greatminds task show "+string(f.ID), "the task waits in %s", f.Queue)
+		hold(&j, Blocked, fmt.Sprintf("see what it waits for with `greatminds task show %s`; once that is done, `GREATMINDS_ROLE=%s greatminds task mv %s QUEUE` moves it on",
+			f.ID, spec.Owner, f.ID), "the task waits in %s, and is not resumed by itself", f.Queue)
 	case len(bindingsFor(w, f.Queue)) == 0:
 		hold(&j, NoBinding, ownerRemedy(spec, f.ID), "no queue binding has a role that claims from %s", f.Queue)
 	default:

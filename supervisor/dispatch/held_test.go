@@ -7,6 +7,7 @@ import (
 
 	"greatminds/runstore"
 	"greatminds/supervisor/dispatch"
+	"greatminds/tasks"
 )
 
 // A task whose decision waits under a hold says which, and what helps.
@@ -86,6 +87,17 @@ func TestABudgetsHoldNamesWhatLeadsOn(t *testing.T) {
 		j := dispatch.Judge(l.world, l.store.View(), dispatch.Candidate{Task: one.Ref, Binding: b})
 		if j.Reason != "revision_already_attempted" || !strings.Contains(j.Remedy, c.want+" "+string(run.ID)) || c.lacks != "" && strings.Contains(j.Remedy, c.lacks) {
 			t.Errorf("%s, session %s: got %s, remedy %q", c.reason, c.session, j.Reason, j.Remedy)
+		}
+	}
+}
+
+// A blocked task says that somebody has to move it on, who, and with which command.
+func TestABlockedTaskSaysWhoMovesItOn(t *testing.T) {
+	l := newLab(t)
+	for _, j := range dispatch.Plan(l.world, l.store.View(), []tasks.Found{found("feature_blocked", "0001-one")}) {
+		if j.Reason != "waiting_for_dependencies" || !strings.Contains(j.What, "not resumed by itself") ||
+			!strings.Contains(j.Remedy, "`greatminds task show 0001-one`") || !strings.Contains(j.Remedy, "`GREATMINDS_ROLE=ARCHITECT-REVIEWER greatminds task mv 0001-one QUEUE`") {
+			t.Errorf("got %s, %q, remedy %q", j.Reason, j.What, j.Remedy)
 		}
 	}
 }
