@@ -25,7 +25,7 @@ func rolling(dir string, fd *faultdisk.FaultDisk) Options {
 	return o
 }
 
-// answers is everything that a view says about the given ids, by id and by what belongs to it.
+// subjects are the ids that a view is asked about.
 type subjects struct {
 	runs        []RunID
 	tasks       []TaskID
@@ -36,6 +36,7 @@ type subjects struct {
 	requests    []string
 }
 
+// answers is everything that a view says about them, by id and by what belongs to it.
 func (s *subjects) answers(v *View) string {
 	var b strings.Builder
 	say := func(what string, id any, got any) { fmt.Fprintf(&b, "%s %v: %s\n", what, id, encode(got)) }

@@ -19,7 +19,7 @@ import (
 	"greatminds/internal/refusal"
 )
 
-// left lays a store of the original out and returns its folder.
+// leftByOriginal lays a store of the original out and returns its folder.
 func leftByOriginal(t *testing.T, name string) string {
 	t.Helper()
 	root := filepath.Dir(storeDir(t))

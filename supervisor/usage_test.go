@@ -43,7 +43,7 @@ func used(t *testing.T, r *runstore.Run) *usage.Record {
 	return u
 }
 
-// account says an account in one line.
+// costOf says an account in one line.
 func costOf(a *policy.CostAccount) string {
 	if a == nil {
 		return "none"

@@ -43,7 +43,7 @@ var rows = [][3]string{
 	{"verified", "archive", "ARCHITECT-REVIEWER"}, {"verified", "feature_review", "ARCHITECT-REVIEWER"},
 }
 
-// allowed says who may move a task from one queue to another, whatever the task holds.
+// allowedRoles says who may move a task from one queue to another, whatever the task holds.
 func allowedRoles(from, to contract.Queue) []contract.Role {
 	var roles []contract.Role
 	for _, row := range rows {

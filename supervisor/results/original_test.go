@@ -96,7 +96,7 @@ func reviewed(l *lab) {
 	l.old(l.root, "merge", "-q", "--no-ff", "-m", "review(0001-sample)", "task/0001-sample")
 }
 
-// open is the one result that is not settled.
+// openResult is the one result that is not settled.
 func (l *lab) openResult() *runstore.Result {
 	l.t.Helper()
 	open := l.store.View().OpenResults()
