@@ -148,14 +148,15 @@ func TestRunTextSaysHowARunStands(t *testing.T) {
 		EndedAt: &ended, Timings: map[string]float64{"workspace_ready": 0.1, "session_ready": 0.5}, Outcome: &runstore.Outcome{StopReason: &stop, ErrorType: "OSError",
 			Extra: runstore.Members{"error_what": json.RawMessage(`"it \u001b[1mbroke"`)}}}
 	doc := map[string]any{"run": run, "result": nil, "operations": []any{}, "permissions": []any{ask(`{"title":"open","kind":"edit"}`, runstore.Option{OptionID: "o", Kind: "allow_once"})},
-		"commands": []any{&runstore.Command{ID: "c1", CommandID: "unit", Status: "failed", ExitCode: &code}},
+		"commands": []any{&runstore.Command{ID: "c1", CommandID: "unit", Status: "failed", ExitCode: &code, Reason: "exit"},
+			&runstore.Command{ID: "c2", CommandID: "bad", Status: "failed", Reason: "preflight_failed", Extra: runstore.Members{"detail": json.RawMessage(`"cannot execute \u001bnope"`)}}},
 		"activity": activity.Document{Version: 1, Dropped: 2, Items: []activity.Item{{Kind: activity.Message, Text: "hello"}}}}
 	data, err := json.Marshal(doc)
 	must(t, err)
 	text, err := status.RunText(data, noon.Add(time.Minute), status.FromDaemon)
 	must(t, err)
 	for _, want := range []string{"State     failed (transport_failure)", `Why       OSError it \x1b[1mbroke`, "Stop      end_turn", "Claimed   2027-01-15 08:00:00 UTC, 1m0s ago", "after 10s",
-		"     0.100  workspace_ready\n     0.500  session_ready", "0001-a asks: open (edit), 30s left", "unit                 failed, exit 1  c1", "(2 older items are not shown)", "    hello"} {
+		"     0.100  workspace_ready\n     0.500  session_ready", "0001-a asks: open (edit), 30s left", "unit                 failed, exit 1  c1\n", "bad                  failed (preflight_failed)  c2\n    cannot execute \\x1bnope\n", "(2 older items are not shown)", "    hello"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}

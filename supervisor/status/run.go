@@ -165,11 +165,19 @@ func (s *shown) ran(b *strings.Builder) {
 	}
 	b.WriteString("\nCOMMANDS\n")
 	for _, c := range s.Commands {
-		exit := ""
+		exit, why := "", ""
 		if c.ExitCode != nil {
 			exit = fmt.Sprintf(", exit %d", *c.ExitCode)
 		}
-		fmt.Fprintf(b, "  %-20s %s%s  %s\n", safe(c.CommandID, 80), c.Status, exit, c.ID)
+		if c.Reason != "" && c.Reason != "exit" {
+			why = " (" + safe(c.Reason, 80) + ")"
+		}
+		fmt.Fprintf(b, "  %-20s %s%s%s  %s\n", safe(c.CommandID, 80), c.Status, exit, why, c.ID)
+		var detail string
+		// The member is our own; one that is no text says nothing here.
+		if json.Unmarshal(c.Extra["detail"], &detail) == nil && detail != "" {
+			fmt.Fprintf(b, "    %s\n", safe(detail, 400))
+		}
 	}
 }
 
