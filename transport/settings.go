@@ -33,7 +33,8 @@ func readConfig(raw []byte) []configOption {
 	return options
 }
 
-// readValues reads options, alone or in groups.
+// readValues reads options, alone or in groups. A group holds no further groups: to look for them
+// would read what is nested deep as often as it is deep.
 func readValues(raw []byte) []string {
 	var values []string
 	for e := (elements{b: raw}); e.next(); {
@@ -41,7 +42,11 @@ func readValues(raw []byte) []string {
 			values = append(values, text(v))
 			continue
 		}
-		values = append(values, readValues(member(e.value, "options"))...)
+		for g := (elements{b: member(e.value, "options")}); g.next(); {
+			if v := member(g.value, "value"); isString(v) {
+				values = append(values, text(v))
+			}
+		}
 	}
 	return values
 }

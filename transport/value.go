@@ -66,23 +66,49 @@ func member(raw []byte, name string) []byte {
 
 // repeats says that an object anywhere in raw has a member twice.
 func repeats(raw []byte) bool {
-	switch {
-	case isObject(raw):
-		seen := map[string]bool{}
-		for m := (members{b: raw}); m.next(); {
+	_, twice := repeatsIn(raw, 0, 0)
+	return twice
+}
+
+// repeatsIn looks through the value that starts at b[i] and returns the index after it, -1 where it is
+// malformed or has a member twice. Each byte is read once, however deep it is nested.
+func repeatsIn(b []byte, i, depth int) (end int, twice bool) {
+	if i >= len(b) || depth > maxDepth || b[i] != '{' && b[i] != '[' {
+		return skipValue(b, i, depth), false
+	}
+	closing, seen := b[i]+2, map[string]bool{} // '}' and ']' stand two behind
+	object := b[i] == '{'
+	for i = skipSpace(b, i+1); i < len(b) && b[i] != closing; {
+		if object {
+			k := -1
+			if b[i] == '"' {
+				k = skipString(b, i)
+			}
+			if k < 0 {
+				return -1, false
+			}
 			// Escapes could spell one name in two ways.
-			key := text(append(append([]byte{'"'}, m.key...), '"'))
-			if seen[key] || repeats(m.value) {
-				return true
+			key := text(b[i:k])
+			if seen[key] {
+				return -1, true
 			}
 			seen[key] = true
-		}
-	case isArray(raw):
-		for e := (elements{b: raw}); e.next(); {
-			if repeats(e.value) {
-				return true
+			if i = skipSpace(b, k); i >= len(b) || b[i] != ':' {
+				return -1, false
 			}
+			i = skipSpace(b, i+1)
+		}
+		if i, twice = repeatsIn(b, i, depth+1); i < 0 {
+			return -1, twice
+		}
+		if i = skipSpace(b, i); i < len(b) && b[i] == ',' {
+			i = skipSpace(b, i+1)
+		} else if i < len(b) && b[i] != closing {
+			return -1, false
 		}
 	}
-	return false
+	if i >= len(b) {
+		return -1, false
+	}
+	return i + 1, false
 }
