@@ -10,8 +10,13 @@ import (
 	acp "github.com/coder/acp-go-sdk"
 )
 
-// maxOptions bounds the options of one question.
-const maxOptions = 32
+const (
+	// maxOptions bounds the options of one question.
+	maxOptions = 32
+	// maxWithdrawn is how many questions of one turn the agent may withdraw. Each stays on record, and
+	// nobody could have answered them.
+	maxWithdrawn = 100
+)
 
 // questions are the agent's open permission requests. One is open until its answer is queued
 // for writing.
@@ -19,6 +24,8 @@ type questions struct {
 	mu   sync.Mutex
 	last int64
 	byID map[string]*question
+	// withdrawn counts those of this turn that the agent has taken back.
+	withdrawn int
 	// fewer is closed when one is answered.
 	fewer chan struct{}
 }
@@ -59,9 +66,26 @@ func (q *questions) open(id []byte) (number int64, code int, why string) {
 	if len(q.byID) >= MaxOpenRequests {
 		return 0, codeBusy, fmt.Sprintf("more than %d requests are open", MaxOpenRequests)
 	}
+	if q.withdrawn >= maxWithdrawn {
+		return 0, codeBusy, fmt.Sprintf("%d permission requests of this turn were withdrawn already", q.withdrawn)
+	}
 	q.last++
 	q.byID[key] = &question{number: q.last, withdrawn: make(chan struct{})}
 	return q.last, 0, ""
+}
+
+// takenBack notes that the agent has withdrawn a question that was asked.
+func (q *questions) takenBack() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.withdrawn++
+}
+
+// newTurn begins to count anew.
+func (q *questions) newTurn() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.withdrawn = 0
 }
 
 func (q *questions) find(number int64) *question {
@@ -189,10 +213,12 @@ func (c *conn) ask(ctx context.Context, t *turn, open *question, r PermissionReq
 	case answer = <-answers:
 	case <-ctx.Done():
 		if !closed(c.dead) && !closed(t.over) {
+			c.questions.takenBack()
 			end(ErrWithdrawn)
 		}
 	case <-t.over:
 	case <-open.withdrawn:
+		c.questions.takenBack()
 		end(ErrWithdrawn)
 	}
 	delivered := answer.OptionID != "" && c.accept(ctx, t, open, r.Options, answer.OptionID)

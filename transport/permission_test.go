@@ -141,6 +141,45 @@ func TestOpenRequestsAreBounded(t *testing.T) {
 	ends(t, receive(t, done), "end_turn")
 }
 
+// An agent that asks and takes back, over and over, is refused after a while: each question stays on
+// record, and nobody could have answered it. The turn goes on, and the next one may ask again.
+func TestWithdrawnQuestionsAreBounded(t *testing.T) {
+	const limit = 100
+	p := newPeer(t)
+	p.options.Handler = &recorder{answer: func(ctx context.Context, _ transport.PermissionRequest) transport.PermissionAnswer {
+		<-ctx.Done()
+		return transport.PermissionAnswer{}
+	}}
+	takeBack := func(id string) string {
+		p.ask(id)
+		p.send(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":%s}}`, id)
+		return p.answer(id)
+	}
+	s, m, done := p.turn(context.Background())
+	for i := range limit {
+		if got := takeBack(fmt.Sprint(i)); got != "cancelled" {
+			t.Fatalf("%d: got %s", i, got)
+		}
+	}
+	for range 2 {
+		if got := takeBack("1000"); got != "error -32005" {
+			t.Errorf("after %d: got %s", limit, got)
+		}
+	}
+	if got := s.Stats(); got.Permissions != limit || got.Rejected != 2 {
+		t.Errorf("got %+v", got)
+	}
+	p.reply(m, `{"stopReason":"end_turn"}`)
+	ends(t, receive(t, done), "end_turn")
+	again := prompt(context.Background(), s, "again")
+	m = p.expect("session/prompt")
+	if got := takeBack("1"); got != "cancelled" {
+		t.Errorf("in the next turn: got %s", got)
+	}
+	p.reply(m, `{"stopReason":"end_turn"}`)
+	ends(t, receive(t, again), "end_turn")
+}
+
 // E-227: what is not offered is refused by name, always, in any number, and the turn goes on.
 func TestRequestsThatAreNotOffered(t *testing.T) {
 	t.Parallel()

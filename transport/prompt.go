@@ -121,6 +121,7 @@ func (c *conn) beginTurn(params promptParams) (*turn, *call, error) {
 	}
 	c.turn, c.prompted = t, true
 	c.mu.Unlock()
+	c.questions.newTurn()
 	k, err := c.begin(PhasePrompt, acp.AgentMethodSessionPrompt, params)
 	if err != nil {
 		c.mu.Lock()
