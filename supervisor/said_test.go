@@ -20,6 +20,7 @@ func TestAnEndedRunStillSaysWhatFailed(t *testing.T) {
 		"prompt budget": {plan{steps: `{"handshake":{}}`, binding: ", max_prompt_bytes: 10"}, "error_what", "allows 10"},
 		"login":         {plan{steps: `{"handshake":{}}`, agent: ", required_env: [NOBODY_SETS_THIS]"}, "error_what", "NOBODY_SETS_THIS"},
 		"left out":      {plan{steps: talking + `{"raw":"no protocol\n"},{"exit":{"code":3}}`}, "protocol_counts", `"garbage_lines":1`},
+		"no answer":     {plan{steps: talking + `{"raw":"{\"jsonrpc\":\"2.0\",\"id\":3}\n"},{"until_eof":true}`}, "error_what", "cannot be used: it has neither a result nor an error"},
 		"capability":    {plan{steps: `{"handshake":{}}`, agent: ", required_capabilities: [a.b]"}, "error_what", "a.b"},
 	} {
 		t.Run(name, func(t *testing.T) {

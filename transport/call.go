@@ -123,6 +123,9 @@ func rpcError(k *call) *Error {
 		Kind: Protocol, Phase: k.phase, Code: &code, What: "the agent answered " + k.method + " with an error",
 		Message: k.fault.message, Data: json.RawMessage(k.fault.data),
 	}
+	if k.fault.unusable { // nobody must read our words, or our code, as the agent's
+		e.Code, e.Message, e.What = nil, "", "the agent's answer to "+k.method+" cannot be used: "+k.fault.message
+	}
 	switch {
 	case code == codeAuthRequired:
 		e.Kind = AuthRequired

@@ -149,6 +149,13 @@ type fault struct {
 	data []byte
 	// repaired says that the error was malformed.
 	repaired bool
+	// unusable says that the agent sent no error: its answer cannot be taken, and message says why.
+	unusable bool
+}
+
+// cannotUse is the fault of an answer that is none.
+func cannotUse(why string) *fault {
+	return &fault{code: codeInternal, message: why, repaired: true, unusable: true}
 }
 
 // readFault reads a raw error member. A code that is a string or has a zero fraction is

@@ -19,29 +19,31 @@ func TestFaultsInEveryPhaseOfTheHandshake(t *testing.T) {
 		play  func(p *peer, m message)
 		kind  transport.Kind
 		onOld transport.Kind // where the request is for a saved session, kind when empty
+		// unsaid: the agent has refused nothing.
+		unsaid bool
 	}{
-		{"the process ends", func(p *peer, m message) { p.stdout.Close(); p.end() }, transport.Transport, ""},
-		{"only its output ends", func(p *peer, m message) { p.stdout.Close() }, transport.Transport, ""},
-		{"only the process ends", func(p *peer, m message) { p.end() }, transport.Transport, ""},
+		{"the process ends", func(p *peer, m message) { p.stdout.Close(); p.end() }, transport.Transport, "", false},
+		{"only its output ends", func(p *peer, m message) { p.stdout.Close() }, transport.Transport, "", false},
+		{"only the process ends", func(p *peer, m message) { p.end() }, transport.Transport, "", false},
 		{"half an answer", func(p *peer, m message) {
 			p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"resu`, m.ID))
 			p.stdout.Close()
 			p.end()
-		}, transport.Transport, ""},
-		{"an error", func(p *peer, m message) { p.refuse(m, -32603, "no") }, transport.Protocol, transport.SessionUnavailable},
-		{"method not found", func(p *peer, m message) { p.refuse(m, -32601, "no") }, transport.Protocol, transport.SessionUnavailable},
-		{"a status for a code", func(p *peer, m message) { p.refuse(m, 500, "no") }, transport.Protocol, transport.SessionUnavailable},
+		}, transport.Transport, "", false},
+		{"an error", func(p *peer, m message) { p.refuse(m, -32603, "no") }, transport.Protocol, transport.SessionUnavailable, false},
+		{"method not found", func(p *peer, m message) { p.refuse(m, -32601, "no") }, transport.Protocol, transport.SessionUnavailable, false},
+		{"a status for a code", func(p *peer, m message) { p.refuse(m, 500, "no") }, transport.Protocol, transport.SessionUnavailable, false},
 		{"an error that is none", func(p *peer, m message) {
 			p.send(`{"jsonrpc":"2.0","id":%s,"error":"no"}`, m.ID)
-		}, transport.Protocol, transport.SessionUnavailable},
-		{"no result and no error", func(p *peer, m message) { p.send(`{"jsonrpc":"2.0","id":%s}`, m.ID) }, transport.Protocol, transport.SessionUnavailable},
+		}, transport.Protocol, transport.SessionUnavailable, false},
+		{"no result and no error", func(p *peer, m message) { p.send(`{"jsonrpc":"2.0","id":%s}`, m.ID) }, transport.Protocol, transport.SessionUnavailable, true},
 		{"two results", func(p *peer, m message) {
 			p.send(`{"jsonrpc":"2.0","id":%s,"result":{},"result":{"sessionId":"s1"}}`, m.ID)
-		}, transport.Protocol, transport.SessionUnavailable},
+		}, transport.Protocol, transport.SessionUnavailable, true},
 		{"an answer over the limit", func(p *peer, m message) {
 			p.send(`{"jsonrpc":"2.0","id":%s,"result":{"x":"%s"}}`, m.ID, strings.Repeat("x", 8<<10))
-		}, transport.Protocol, transport.SessionUnavailable},
-		{"a login", func(p *peer, m message) { p.refuse(m, -32000, "log in") }, transport.AuthRequired, ""},
+		}, transport.Protocol, transport.SessionUnavailable, true},
+		{"a login", func(p *peer, m message) { p.refuse(m, -32000, "log in") }, transport.AuthRequired, "", false},
 		{"garbage without an end", func(p *peer, m message) {
 			line := strings.Repeat("x\n", 500)
 			for range 30 {
@@ -49,7 +51,7 @@ func TestFaultsInEveryPhaseOfTheHandshake(t *testing.T) {
 					return // the client has had enough
 				}
 			}
-		}, transport.Protocol, ""},
+		}, transport.Protocol, "", true},
 	}
 	for _, c := range hangs {
 		for _, f := range faults {
@@ -72,7 +74,7 @@ func TestFaultsInEveryPhaseOfTheHandshake(t *testing.T) {
 				if old := c.phase == transport.PhaseLoad || c.phase == transport.PhaseResume; old && f.onOld != "" {
 					kind = f.onOld
 				}
-				if c.phase == transport.PhaseConfigure && kind == transport.Protocol && !strings.HasPrefix(f.name, "garbage") {
+				if c.phase == transport.PhaseConfigure && kind == transport.Protocol && !f.unsaid {
 					kind = transport.Configuration
 				}
 				wantKind(t, p.wait(done).err, kind, c.phase)

@@ -125,8 +125,6 @@ func TestErrorAnswers(t *testing.T) {
 		"an error as text":        {`"error":"boom"`, -32603, transport.Protocol, "boom"},
 		"a code that is none":     {`"error":{"code":true,"message":42}`, -32603, transport.Protocol, "malformed error"},
 		"error and result":        {`"error":{"code":7,"message":"x"},"result":{"stopReason":"end_turn"}`, 7, transport.Protocol, "x"},
-		"neither":                 {`"x":1`, -32603, transport.Protocol, "answer without result or error"},
-		"two results":             {`"result":{"stopReason":"end_turn"},"result":{"stopReason":"refusal"}`, -32603, transport.Protocol, "ambiguous answer: a member stands twice"},
 		"a very long message":     {`"error":{"code":1,"message":"` + strings.Repeat("é", 5000) + `"}`, 1, transport.Protocol, strings.Repeat("é", 512)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,6 +133,27 @@ func TestErrorAnswers(t *testing.T) {
 					e := wantKind(t, got.err, c.kind, transport.PhasePrompt)
 					if e.Code == nil || *e.Code != c.code || e.Message != c.message {
 						t.Fatalf("got %v %q, want code %d and %q", e.Code, e.Message, c.code, c.message)
+					}
+				})
+		})
+	}
+}
+
+// An answer that is neither result nor error is no error of the agent's: neither code nor words are
+// put into its mouth.
+func TestAnswersThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	for members, why := range map[string]string{
+		`"x":1`: "neither a result nor an error", `"error":null`: "neither a result nor an error",
+		`"result":{"stopReason":"end_turn"},"result":{"stopReason":"refusal"}`: "ambiguous",
+		`"error":{"code":1,"message":"a"},"error":{"code":2,"message":"b"}`:    "ambiguous",
+	} {
+		t.Run(members, func(t *testing.T) {
+			reads(t, func(p *peer, id string) { p.send(`{"jsonrpc":"2.0","id":%s,%s}`, id, members) },
+				func(t *testing.T, _ *recorder, got turned, _ transport.Stats) {
+					e := wantKind(t, got.err, transport.Protocol, transport.PhasePrompt)
+					if e.Code != nil || e.Message != "" || e.Data != nil || !strings.HasPrefix(e.What, "the agent's answer to session/prompt cannot be used: ") || !strings.Contains(e.What, why) {
+						t.Fatalf("got code %v, %q, %q %s", e.Code, e.What, e.Message, e.Data)
 					}
 				})
 		})
@@ -218,8 +237,8 @@ func TestTooLargeMessages(t *testing.T) {
 
 func tooLargeAnswer(t *testing.T, p *peer, id string, done <-chan turned, s *transport.Session) {
 	e := wantKind(t, receive(t, done).err, transport.Protocol, transport.PhasePrompt)
-	if !strings.Contains(e.Message, "over the limit") {
-		t.Fatalf("got %q", e.Message)
+	if e.Code != nil || !strings.Contains(e.What, "over the limit") {
+		t.Fatalf("got code %v, %q", e.Code, e.What)
 	}
 	// The connection lives.
 	again := prompt(context.Background(), s, "again")

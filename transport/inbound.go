@@ -188,13 +188,13 @@ func (in *inbound) reply(env envelope) bool {
 	var wrong *fault
 	switch {
 	case env.repeated:
-		wrong = &fault{code: codeInternal, message: "ambiguous answer: a member stands twice", repaired: true}
+		wrong = cannotUse("it is ambiguous, since a member stands twice")
 	case !isNull(env.fault):
 		f := readFault(env.fault)
 		f.repaired = f.repaired || env.result != nil
 		wrong = &f
 	case env.result == nil:
-		wrong = &fault{code: codeInternal, message: "answer without result or error", repaired: true}
+		wrong = cannotUse("it has neither a result nor an error")
 	}
 	return in.answer(number, env.id, env.result, wrong)
 }
@@ -229,7 +229,7 @@ func (in *inbound) tooLarge(l line) (bool, error) {
 		return false, nil
 	case env.method == nil && validID(env.id):
 		if number, ok := replyNumber(env.id); ok {
-			return in.answer(number, env.id, nil, &fault{code: codeInternal, message: why, repaired: true}), nil
+			return in.answer(number, env.id, nil, cannotUse(why)), nil
 		}
 	}
 	if i := skipSpace(l.b, 0); i >= len(l.b) || l.b[i] != '{' && l.b[i] != '[' {
