@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"greatminds/internal/execgate"
 )
 
@@ -101,9 +103,12 @@ func TestAnAgentThatTurnsOnItsWatchersLeavesNothing(t *testing.T) {
 
 func nothing(*testing.T, *helper) {}
 
+// stopDaemon stops the helper. Other threads of it run on until the one that the signal was given to has
+// taken it, so the stop is waited for.
 func stopDaemon(t *testing.T, h *helper) {
 	t.Helper()
 	must(t, h.cmd.Process.Signal(syscall.SIGSTOP))
+	must(t, unix.Waitid(unix.P_PID, h.cmd.Process.Pid, nil, unix.WSTOPPED, nil))
 }
 
 // leave ends the helper's input, which tells a daemon to stop, and waits for its end.
