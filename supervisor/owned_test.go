@@ -28,7 +28,7 @@ const (
 	agentFamily = `{"spawn":{"name":"plain"}},{"spawn":{"name":"group","setpgid":true}},` +
 		`{"spawn":{"name":"session","setsid":true,"keep_stdout":true,"keep_stderr":true,"ignore_signals":["TERM","HUP"]}},` +
 		`{"spawn":{"name":"twice","argv":["sh","-c","(setsid sleep 600 &); exit 0"]}},`
-	stubborn = "trap '' TERM HUP; setsid sleep 600 & (setsid sleep 600 &); > \"$GO\"; sleep 600"
+	stubborn = "trap '' TERM HUP; setsid sleep 600 & (setsid sleep 600 &); sleep 600 & > \"$GO\"; wait"
 )
 
 // minOwned is how many processes there are at least: the agent and its four children, the command and

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const untilReleased = `{"handshake":{}},{"prompt":"p"},{"mark":"ready"},{"wait_file":"go","within_ms":90000},`
@@ -176,6 +178,7 @@ func TestNobodyWritesAroundAHungDaemon(t *testing.T) {
 	l.marked(t, "ready")
 	before := l.storeBytes(t)
 	must(t, l.daemon.Process.Signal(syscall.SIGSTOP))
+	must(t, unix.Waitid(unix.P_PID, l.daemon.Process.Pid, nil, unix.WSTOPPED, nil))
 	code, out, stderr := l.attempt(l.env(), "run", "pause", "--project-dir", l.project)
 	if code != 4 || out != "" || !strings.Contains(stderr, fmt.Sprint(l.daemon.Process.Pid)) {
 		t.Errorf("got status %d, stdout %q, stderr %q", code, out, stderr)

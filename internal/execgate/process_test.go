@@ -59,8 +59,7 @@ func TestAZombieIsGone(t *testing.T) {
 	p := readRecord(t, h)
 	_, warden := watchers(t, p)
 	// Its daemon is stopped, so the warden that ends stays a zombie.
-	daemon := pinPID(t, h.cmd.Process.Pid)
-	daemon.signal(t, syscall.SIGSTOP)
+	stopDaemon(t, h)
 	warden.signal(t, syscall.SIGKILL)
 	if !warden.gone(t, patience) {
 		t.Fatal("the warden was not killed")
@@ -113,9 +112,9 @@ func TestTheMarkFindsWhatNoRecordLeadsTo(t *testing.T) {
 	p := readRecord(t, h)
 	left := readPids(t, h.out, 3)
 	readLine(t, h.out)
-	agent, daemon := pinPID(t, p.PID), pinPID(t, h.cmd.Process.Pid)
+	agent := pinPID(t, p.PID)
 	keeper, warden := watchers(t, p)
-	daemon.signal(t, syscall.SIGSTOP) // or it would clean up first
+	stopDaemon(t, h) // or it would clean up first
 	warden.signal(t, syscall.SIGKILL)
 	keeper.signal(t, syscall.SIGKILL)
 	if !agent.gone(t, patience) {
