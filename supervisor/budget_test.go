@@ -176,22 +176,13 @@ func (h *house) leftBehind(usage string) {
 	h.t.Helper()
 	h.open()
 	d := h.d
-	b, _ := d.contract.Binding("dev")
-	a, _ := d.contract.Agent("dev")
 	task, err := d.tree.ReadCurrent(taskID)
 	must(h.t, err)
 	session, begun := "sess-1", true
 	must(h.t, d.store.Update(h.t.Context(), func(tx *runstore.Tx) error {
-		run, _, err := tx.Claim(runstore.Claim{OwnerID: "o", TaskID: taskID, TaskPath: task.File, TaskRevision: runstore.Revision(task.Revision),
-			Role: "DEVELOPER", BindingID: "dev", BindingSHA256: b.SHA256(), AgentID: "dev", AgentSHA256: a.SHA256(), ConfigSHA256: d.contractSHA,
-			SchemaSHA256: d.schema.SHA256, SchemaVersion: 1, Workspace: h.root, Account: "default", Permission: "ask"}, nil)
+		run, err := h.running(tx, task)
 		if err != nil {
 			return err
-		}
-		for _, s := range []runstore.State{runstore.Starting, runstore.Running} {
-			if err := tx.Transition(run.ID, runstore.NewID(), s, "", nil); err != nil {
-				return err
-			}
 		}
 		if err := tx.Reserve(run.ID, "one", runstore.Reservation{RequestedBytes: 500, UsedBytes: 500, LimitBytes: 1000}); err != nil {
 			return err

@@ -77,8 +77,6 @@ func TestATaskThatWasChangedBeforeACrashWaits(t *testing.T) {
 			h.task("feature_dev", taskID)
 			h.open()
 			d := h.d
-			b, _ := d.contract.Binding("dev")
-			a, _ := d.contract.Agent("dev")
 			task, err := d.tree.ReadCurrent(taskID)
 			must(t, err)
 			h.editTask("# tried")
@@ -90,18 +88,8 @@ func TestATaskThatWasChangedBeforeACrashWaits(t *testing.T) {
 					seen = edited.Revision
 				}
 				tx.Observe(map[string]runstore.Revision{task.File: runstore.Revision(seen)})
-				run, _, err := tx.Claim(runstore.Claim{OwnerID: "o", TaskID: taskID, TaskPath: task.File, TaskRevision: runstore.Revision(task.Revision),
-					Role: "DEVELOPER", BindingID: "dev", BindingSHA256: b.SHA256(), AgentID: "dev", AgentSHA256: a.SHA256(), ConfigSHA256: d.contractSHA,
-					SchemaSHA256: d.schema.SHA256, SchemaVersion: 1, Workspace: h.root, Account: "default", Permission: "ask"}, nil)
-				if err != nil {
-					return err
-				}
-				for _, s := range []runstore.State{runstore.Starting, runstore.Running} {
-					if err := tx.Transition(run.ID, runstore.NewID(), s, "", nil); err != nil {
-						return err
-					}
-				}
-				return nil
+				_, err := h.running(tx, task)
+				return err
 			}))
 			h.shut()
 			must(t, h.once())

@@ -199,22 +199,16 @@ func TestASessionOfUnknownHistoryIsNotTakenForAnEmptyOne(t *testing.T) {
 	h.task("feature_dev", taskID)
 	h.open()
 	d := h.d
-	b, _ := d.contract.Binding("dev")
-	a, _ := d.contract.Agent("dev")
 	task, err := d.tree.ReadCurrent(taskID)
 	must(t, err)
 	session := "sess-1"
 	must(t, d.store.Update(t.Context(), func(tx *runstore.Tx) error {
-		run, _, err := tx.Claim(runstore.Claim{OwnerID: "o", TaskID: taskID, TaskPath: task.File, TaskRevision: runstore.Revision(task.Revision),
-			Role: "DEVELOPER", BindingID: "dev", BindingSHA256: b.SHA256(), AgentID: "dev", AgentSHA256: a.SHA256(), ConfigSHA256: d.contractSHA,
-			SchemaSHA256: d.schema.SHA256, SchemaVersion: 1, Workspace: h.root, Account: "default", Permission: "ask"}, nil)
+		run, err := h.running(tx, task)
 		if err != nil {
 			return err
 		}
-		for _, s := range []runstore.State{runstore.Starting, runstore.Running, runstore.Completed} {
-			if err := tx.Transition(run.ID, runstore.NewID(), s, "turn_ended", nil); err != nil {
-				return err
-			}
+		if err := tx.Transition(run.ID, runstore.NewID(), runstore.Completed, "turn_ended", nil); err != nil {
+			return err
 		}
 		return tx.EditRun(run.ID, func(r *runstore.Run) { r.SessionID, r.RetryAuthorized = &session, true })
 	}))

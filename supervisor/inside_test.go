@@ -21,6 +21,7 @@ import (
 	"greatminds/internal/execgate"
 	"greatminds/runstore"
 	"greatminds/supervisor/control"
+	"greatminds/tasks"
 )
 
 // house is a daemon that runs inside the test, over a project of its own whose disk and clock
@@ -369,4 +370,20 @@ func (h *house) comes(reached <-chan struct{}) {
 	case <-h.limit().Done():
 		h.t.Fatal("the daemon did not come to the step")
 	}
+}
+
+// running puts a run of the task at work on record, with no process behind it.
+func (h *house) running(tx *runstore.Tx, task *tasks.Task) (*runstore.ClaimedRun, error) {
+	d := h.d
+	b, _ := d.contract.Binding("dev")
+	a, _ := d.contract.Agent("dev")
+	run, _, err := tx.Claim(runstore.Claim{OwnerID: "o", TaskID: taskID, TaskPath: task.File, TaskRevision: runstore.Revision(task.Revision),
+		Role: "DEVELOPER", BindingID: "dev", BindingSHA256: b.SHA256(), AgentID: "dev", AgentSHA256: a.SHA256(), ConfigSHA256: d.contractSHA,
+		SchemaSHA256: d.schema.SHA256, SchemaVersion: 1, Workspace: h.root, Account: "default", Permission: "ask"}, nil)
+	for _, s := range []runstore.State{runstore.Starting, runstore.Running} {
+		if err == nil {
+			err = tx.Transition(run.ID, runstore.NewID(), s, "", nil)
+		}
+	}
+	return run, err
 }

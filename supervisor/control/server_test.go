@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"greatminds/contract"
 	"greatminds/internal/execgate"
 	"greatminds/internal/refusal"
 	"greatminds/supervisor/control"
@@ -46,6 +47,25 @@ func TestConcurrentCallersEachGetTheirOwnAnswer(t *testing.T) {
 	callers.Wait()
 }
 
+// callAtOnce makes n calls of "wait" beside each other, and tells how each ended.
+func callAtOnce(t *testing.T, p contract.Project, n int, ended func(error)) *sync.WaitGroup {
+	t.Helper()
+	callers := new(sync.WaitGroup)
+	for range n {
+		callers.Go(func() {
+			c, err := control.Dial(context.Background(), p)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			_, err = c.Do(context.Background(), control.Call{Op: "wait"})
+			ended(err)
+		})
+	}
+	return callers
+}
+
 func TestTooManyOpenCallsAreTurnedAway(t *testing.T) {
 	p := project(t, t.TempDir())
 	inside, release := make(chan struct{}, 200), make(chan struct{})
@@ -56,20 +76,11 @@ func TestTooManyOpenCallsAreTurnedAway(t *testing.T) {
 		}
 		return 1, nil
 	})
-	var callers sync.WaitGroup
-	for range 128 {
-		callers.Go(func() {
-			c, err := control.Dial(context.Background(), p)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer c.Close()
-			if _, err := c.Do(context.Background(), control.Call{Op: "wait"}); err != nil {
-				t.Error(err)
-			}
-		})
-	}
+	callers := callAtOnce(t, p, 128, func(err error) {
+		if err != nil {
+			t.Error(err)
+		}
+	})
 	for range 128 {
 		<-inside
 	}
@@ -111,25 +122,15 @@ func TestAgentsDoNotShutAnOperatorOut(t *testing.T) {
 					return 1, nil
 				})})
 			t.Cleanup(func() { closeServer(t, s) })
-			var callers sync.WaitGroup
 			var refused atomic.Int64
-			for range 128 {
-				callers.Go(func() {
-					c, err := control.Dial(context.Background(), p)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					defer c.Close()
-					_, err = c.Do(context.Background(), control.Call{Op: "wait"})
-					if code(err) == refusal.CodeDaemonBusy {
-						refused.Add(1)
-						inside <- struct{}{}
-					} else if err != nil {
-						t.Error(err)
-					}
-				})
-			}
+			callers := callAtOnce(t, p, 128, func(err error) {
+				if code(err) == refusal.CodeDaemonBusy {
+					refused.Add(1)
+					inside <- struct{}{}
+				} else if err != nil {
+					t.Error(err)
+				}
+			})
 			for range 128 {
 				<-inside
 			}
